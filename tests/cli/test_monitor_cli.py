@@ -56,3 +56,21 @@ def test_what_is_wrong_is_said_and_the_file_stays_as_it_is(
     assert "began with horizon = 1, got 3; leave the option out" in refused("--horizon", "3")
     assert "this batch was added before" in refused()
     assert state.read_bytes() == before
+
+
+def test_units_from_the_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = str(tmp_path / "users.json")
+    for day in range(2):
+        path = batch(tmp_path / f"{day}.parquet", 600 * day)
+        frame = pl.read_parquet(path).with_columns(user=pl.col("episode_id") // 3)
+        frame.write_parquet(path)
+        options = ["--unit", "user", "--unit-episodes", "3", "--reward-range", "0,1"]
+        assert call(monkeypatch, "monitor", state, path, *options) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "after 1,200 episodes of 400 units" in shown
+    assert shown.endswith("Assumed: units (user) are independent.")
+    frame.with_columns(t=0, episode_id=pl.col("episode_id") + 9000).write_parquet(path)
+    assert call(monkeypatch, "monitor", state, path) == 2
+    assert "begin a new monitor with unit_batches=n" in " ".join(capsys.readouterr().err.split())

@@ -204,7 +204,8 @@ def refused(*args: Any, **params: Any) -> str:
 def test_unknown_learner(text: str, hint: str) -> None:
     name = text.partition(":")[0]
     known = ", ".join(sorted(learners()))
-    assert refused(text) == f"unknown learner '{name}'{hint} Known: {known}."
+    own = "A law of your own: the law itself in Python, or its file, my.py:my_law."
+    assert refused(text) == f"unknown learner '{name}'{hint} Known: {known}. {own}"
 
 
 @pytest.mark.parametrize(

@@ -391,3 +391,21 @@ def test_numbers_of_any_type(column: str, kind: str) -> None:
     assert batch.behavior_prob is not None
     for array in (batch.reward, batch.behavior_prob, batch.target_prob):
         assert array.dtype == np.float64
+
+
+def test_further_columns_are_carried_in_batches_also_where_rows_are_left_out() -> None:
+    frame = {
+        "episode_id": [0, 0, 1, 1], "t": [0, 1, 0, 1], "obs": [0.0, 1.0, 2.0, 3.0],
+        "reward": [1.0] * 4, "terminated": [False, False, False, True],
+        "target_prob_a": [0.5] * 4, "behavior_prob": [0.5] * 4,
+        "churn": [0, 1, 0, 1], "segment": ["new", "old", "new", "new"],
+    }  # fmt: skip
+    log = open_log(
+        pa.table(frame), discount=1.0, extra={"churn": "number", "segment": "level"}, batch_rows=3
+    )
+    batches = list(log.batches())
+    assert np.concatenate([b.extra["churn"] for b in batches]).tolist() == [0.0, 0.0, 1.0]
+    places = np.concatenate([b.extra["segment"] for b in batches])
+    assert log.levels["segment"].take(pa.array(places)).to_pylist() == ["new", "new", "new"]
+    with pytest.raises(InputError, match="column for extra chrn"):
+        open_log(pa.table(frame), discount=1.0, extra={"chrn": "number"})

@@ -114,7 +114,8 @@ def test_every_problem_describes_itself(name: str) -> None:
 def test_unknown_problem(name: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         problem(name)
-    assert str(caught.value) == message + ", ".join(sorted(problems())) + "."
+    own = "A problem of your own: the problem itself in Python, or a file that it saved, mine.npz."
+    assert str(caught.value) == f"{message}{', '.join(sorted(problems()))}. {own}"
 
 
 def test_unknown_option() -> None:

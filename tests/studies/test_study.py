@@ -22,7 +22,7 @@ import steadytd as st
 from steadytd.base.files import write_whole
 from steadytd.studies import dataset
 from steadytd.studies.blocks import FRESH, compute, confirm_blocks, grid_blocks
-from steadytd.studies.engines import remote_block
+from steadytd.studies.engines import remote_block, sent
 from steadytd.studies.results import StudyResults
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
@@ -509,7 +509,7 @@ def test_without_dask_the_directory_is_left_alone(
 
 def test_a_worker_with_other_code_is_refused() -> None:
     with pytest.raises(st.InputError, match="install the same versions everywhere"):
-        remote_block(TEXT, "small", "0" * 64)
+        remote_block(sent(make().spec), "0" * 64)
 
 
 def test_remote_blocks_of_both_stages(undisturbed: Path) -> None:
@@ -517,7 +517,7 @@ def test_remote_blocks_of_both_stages(undisturbed: Path) -> None:
     last = confirm_blocks(results.spec, results.best)[-1]
     best = tuple((last.task, str(x)) for x in last.learners)
     for block, again in ((grid_blocks(results.spec)[0], ()), (last, best)):
-        content = remote_block(TEXT, "small", block.fingerprint, again)
+        content = remote_block(sent(make().spec), block.fingerprint, again)
         assert content == (undisturbed / block.stage / block.file).read_bytes()
 
 

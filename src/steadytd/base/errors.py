@@ -52,8 +52,10 @@ class InputError(ValueError):
         return visible(str(self.args[0]) if self.args else "", lines=True)
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
+def unknown(kind: str, name: object, known: Iterable[str], remedy: str = "") -> InputError:
     """An `InputError` for a name that is not in `known`, with the closest match if there is one.
+
+    `remedy` is a sentence on another way to what may have been meant.
 
     >>> str(unknown("problem", "biard", ["baird", "three_state"]))
     "unknown problem 'biard'; did you mean 'baird'? Known: baird, three_state."
@@ -61,7 +63,8 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     names = sorted(map(str, known))
     close = difflib.get_close_matches(str(name), names, n=1)
     hint = f"; did you mean '{close[0]}'?" if close else "."
-    return InputError(f"unknown {kind} '{name}'{hint} Known: {', '.join(names)}.")
+    other_way = f" {remedy}" if remedy else ""
+    return InputError(f"unknown {kind} '{name}'{hint} Known: {', '.join(names)}.{other_way}")
 
 
 @contextmanager

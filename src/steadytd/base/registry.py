@@ -1,4 +1,4 @@
-"""Registries of laws and problems: a package that lists what is in it, and what others add.
+"""Registries of laws and problems: what a package lists, what others add, a file of the user's.
 
 Other packages announce theirs by entry points:
 
@@ -14,8 +14,27 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import ModuleType
+
+from steadytd.base.errors import InputError, unknown
+
+
+def registered(kind: str, name: str, known: Collection[str], remedy: str) -> str:
+    """The name as it is registered; capital letters make no difference.
+
+    >>> registered("learner", "Perturbed_TD", ["td", "perturbed_td"], "")
+    'perturbed_td'
+    """
+    written = name.strip()
+    if written in known:
+        return written
+    found = {one.lower(): one for one in known}.get(written.lower())
+    if found is None:
+        raise unknown(kind, written, known, remedy)
+    return found
 
 
 def plugins(
@@ -49,6 +68,40 @@ def _warn(group: str, point: EntryPoint, error: Exception) -> None:
         "Update or remove the package.",
         stacklevel=2,
     )
+
+
+def module_of(path: str | Path) -> ModuleType:
+    """The module of a Python file of the user's. The file is run, once as long as it is the same.
+
+    As for a script, what stands beside it can be imported.
+    """
+    file = Path(path)
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"there is no Python file '{file}' that can be read ({error.strerror})."
+        ) from None
+    return _run(file.resolve(), text)
+
+
+@lru_cache(maxsize=64)
+def _run(file: Path, text: bytes) -> ModuleType:
+    name = f"laws_of_{file.stem}"
+    module = ModuleType(name)
+    vars(module)["__file__"] = str(file)
+    sys.path.insert(0, str(file.parent))
+    sys.modules[name] = module  # while it runs: a dataclass looks for its module
+    try:
+        exec(compile(text, str(file), "exec"), vars(module))
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"'{file}' cannot be run: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(file.parent))
+        del sys.modules[name]
+    return module
 
 
 class CallablePackage(ModuleType):

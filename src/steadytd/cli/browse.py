@@ -13,7 +13,6 @@ from steadytd.base.numbers import number
 from steadytd.cli.console import (
     Full,
     Json,
-    find_problem,
     is_log,
     out,
     print_json,
@@ -86,7 +85,8 @@ def show(
     what: Annotated[
         list[str],
         typer.Argument(
-            help="The name of a problem, a learner or a log; perhaps its kind before it.",
+            help="The name of a problem, a learner or a log; perhaps its kind before it. "
+            "A law of yours is FILE.py:LAW; the file is run.",
             metavar="[KIND] NAME",
             autocompletion=names,
         ),
@@ -111,6 +111,8 @@ def show(
 
       steadytd show tdc --kernel
 
+      steadytd show my_laws.py:my_law
+
       steadytd show log.parquet
     """
     kind, name = _kind(what)
@@ -125,6 +127,8 @@ def show(
 def _kind(what: list[str]) -> tuple[str, str]:
     """What is meant: its kind, said or found, and its name."""
     from steadytd.learners import names as learners
+    from steadytd.learners import written
+    from steadytd.problems import is_saved
     from steadytd.problems import names as problems
 
     *kinds_given, name = what
@@ -136,10 +140,10 @@ def _kind(what: list[str]) -> tuple[str, str]:
             raise unknown("kind of thing to show:", kinds_given[0], SHOWN)
         return kind, name
     bare = name.partition(":")[0].strip()
-    if name.endswith(".npz") or bare in problems():
+    if is_saved(name) or bare.lower() in problems():
         return "problem", name
-    if bare in learners():
-        return "learner", bare
+    if written(name).file or bare.lower() in learners():
+        return "learner", name
     if is_log(name) or Path(name).exists():
         return "log", name
     raise unknown("problem or learner", bare, (*problems(), *learners()))
@@ -179,9 +183,10 @@ def _fact(value: object) -> str:
 def _show_problem(name: str, full: bool, as_json: bool) -> None:
     import numpy as np
 
+    from steadytd.problems import problem
     from steadytd.theory.dynamics import best_error
 
-    p = find_problem(name)
+    p = problem(name)
     rank = int(np.linalg.matrix_rank(p.moments().Phi))
     facts: dict[str, Any] = {
         "name": p.name,
@@ -223,10 +228,10 @@ def _short(value: object) -> str:
 def _show_learner(name: str, kernel: bool, program: bool, full: bool, as_json: bool) -> None:
     from steadytd.engine.active import programs
     from steadytd.engine.block import Block
-    from steadytd.learners import algorithm
+    from steadytd.learners import law_of
     from steadytd.report.learner_pages import param_rows, sections
 
-    law = algorithm(name.partition(":")[0].strip())
+    law = law_of(name)
     if kernel:
         typer.echo((law.block or Block).source(law, False, False), nl=False)
         return

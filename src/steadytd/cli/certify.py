@@ -17,7 +17,6 @@ from steadytd.cli.console import (
     Open,
     command_line,
     err,
-    find_problem,
     is_log,
     out,
     plain,
@@ -136,7 +135,7 @@ def certify(
 
     etas, page = eta or [], None
     with err.status(f"certifying {plain(problem)}") as status:
-        c = do(find_problem(problem), policy or 0)
+        c = do(problem, policy or 0)
         runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
         document = c.to_dict(etas, cures=cures) if as_json else {}
         parts = [] if as_json else answer(c, etas, cures=cures)
@@ -165,6 +164,7 @@ def _refuse(why: str, options: dict[str, tuple[bool, str]]) -> None:
 def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> None:
     from steadytd.base.files import write_whole
     from steadytd.base.json import json_text
+    from steadytd.problems import problem as find_problem
     from steadytd.theory.certificate import Certificate
 
     if len(etas) != 1:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, ConsoleDimensions
@@ -18,9 +18,6 @@ from steadytd.base.errors import InputError, visible
 from steadytd.base.json import json_text
 from steadytd.base.numbers import from_text
 from steadytd.report import text
-
-if TYPE_CHECKING:
-    from steadytd.mdp.problem import Problem
 
 
 class Screen(Console):
@@ -73,22 +70,6 @@ Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser."
 NoFigures = Annotated[
     bool, typer.Option("--no-figures", help="No SVG, PNG, PDF; the page draws its figures itself.")
 ]
-
-
-def find_problem(text: str) -> Problem:
-    """A registered problem, perhaps with options (`collision:seed=7`), or a saved one (.npz)."""
-    from steadytd.engine.settings import parse_params
-    from steadytd.mdp.problem import load_problem
-    from steadytd.problems import problem
-
-    if text.endswith(".npz"):
-        return load_problem(text)
-    name, _, rest = text.partition(":")
-    options: dict[str, Any] = dict(parse_params(f"problem {name}", rest))
-    for key, value in options.items():
-        with suppress(ValueError):  # other options are texts
-            options[key] = from_text(value)
-    return problem(name.strip(), **options)
 
 
 def is_log(name: str) -> bool:

@@ -16,7 +16,6 @@ from steadytd.cli.console import (
     Threads,
     command_line,
     err,
-    find_problem,
     print_answer,
     print_json,
     print_page,
@@ -77,7 +76,13 @@ def run(
     problem: Annotated[
         str, typer.Argument(help="A problem: name, name:key=value,..., or a file (.npz).")
     ],
-    learners: Annotated[list[str], typer.Argument(help="Learners: name:key=value,key=value.")],
+    learners: Annotated[
+        list[str],
+        typer.Argument(
+            help="Learners: name:key=value,key=value. A law of yours is FILE.py:LAW:key=value; "
+            "the file is run."
+        ),
+    ],
     steps: Annotated[int, typer.Option(**WHOLE, help="Steps of each run.")] = 100_000,
     seeds: Annotated[int, typer.Option(**WHOLE, help="Number of runs, with seeds 0, 1, ...")] = 10,
     points: Annotated[
@@ -100,16 +105,16 @@ def run(
       steadytd run random_mdp:states=50,seed=3 td:alpha=0.01 tdc:alpha=0.01,ratio=1
 
       steadytd run three_state perturbed_td:alpha=0.001,eta=0.5 --out results
+
+      steadytd run mine.npz my_laws.py:my_law:alpha=0.001
     """
     from steadytd.base.files import require_writable
     from steadytd.runs.run import run as do
 
     require_page(show, directory)
-    found = find_problem(problem)
-    named = problem if problem == found.name else found  # a family's name draws instances
     if directory is not None:
         require_writable(directory)
-    result = do(named, learners, steps=steps, seeds=seeds, points=points, threads=threads)
+    result = do(problem, learners, steps=steps, seeds=seeds, points=points, threads=threads)
     page = None
     if directory is not None:
         from steadytd.report.run import write_run

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli.console import WHOLE, find_problem, out
-
-if TYPE_CHECKING:
-    from steadytd.engine.law import Law
+from steadytd.cli.console import WHOLE, out
 
 
 def lab(
@@ -45,6 +42,8 @@ def lab(
     """
     from steadytd.lab.page import lab_page
     from steadytd.lab.server import LabServer
+    from steadytd.learners import laws_in
+    from steadytd.problems import problem as find_problem
 
     if not 0 <= port < 65536:
         raise InputError(f"--port must be from 0 to 65535, got {port}.")
@@ -67,27 +66,3 @@ def lab(
         webbrowser.open(server.address)
     with server:
         server.serve_forever()
-
-
-def laws_in(path: Path) -> list[Law]:
-    """The laws that a Python file defines. The file is the user's own and is run."""
-    import importlib.util
-
-    from steadytd.engine.law import Law
-
-    if not path.is_file():
-        raise InputError(f"there is no file '{path}'; --law takes a Python file.")
-    spec = importlib.util.spec_from_file_location(f"laws_of_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"'{path}' is not a Python file; --law takes one.")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except InputError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise InputError(f"'{path}' cannot be run: {type(error).__name__}: {error}") from error
-    found = [value for value in vars(module).values() if isinstance(value, Law)]
-    if not found:
-        raise InputError(f"'{path}' defines no law; write one with @st.law (docs/laws.md).")
-    return found

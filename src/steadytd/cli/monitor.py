@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from steadytd.cli.console import Json, out, print_json
-from steadytd.cli.evaluate import Map, Target, mapped, ranged
+from steadytd.cli.evaluate import Map, Target, Unit, mapped, ranged
 
 
 def monitor(
@@ -31,13 +31,21 @@ def monitor(
     level: Annotated[
         float | None, typer.Option(help="Of all decisions, at all looks; 0.95 unless given.")
     ] = None,
+    unit: Unit = None,
+    unit_episodes: Annotated[
+        int | None, typer.Option(help="With --unit: the most episodes of a unit that count.")
+    ] = None,
+    unit_batches: Annotated[
+        int | None,
+        typer.Option(help="For how many batches, from its first one on, a unit counts."),
+    ] = None,
     target: Target = None,
     columns: Map = None,
     as_json: Json = False,
 ) -> None:
     """Is a new policy better, decided while data arrive? Look as often as you like.
 
-    Later calls read range, horizon, discount and level from the file.
+    Later calls read range, horizon, discount, level and units from the file.
 
     Examples:
       steadytd monitor shop.json monday.parquet --reward-range 0,1
@@ -45,14 +53,16 @@ def monitor(
       steadytd monitor shop.json tuesday.parquet
 
       steadytd monitor ward.json week1.csv --reward-range -1,1 --horizon 5 --discount 0.95 --json
+
+      steadytd monitor users.json day.csv --reward-range 0,1 --unit user --unit-episodes 5
     """
-    from steadytd.base.errors import InputError
+    from steadytd.base.errors import InputError, visible
     from steadytd.evaluation.monitor import load_monitor
     from steadytd.evaluation.monitor import monitor as begin
 
     options: dict[str, Any] = {
         "reward_range": ranged(reward_range), "horizon": horizon, "discount": discount,
-        "level": level,
+        "level": level, "unit": unit, "unit_episodes": unit_episodes, "unit_batches": unit_batches,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
     if state.exists():
@@ -69,11 +79,10 @@ def monitor(
         )
     else:
         m = begin(**given)
-    looks = m.add(logs[0] if len(logs) == 1 else logs, targets=target, columns=mapped(columns))
+    m.add(logs[0] if len(logs) == 1 else logs, targets=target, columns=mapped(columns))
     m.save(state)
     if as_json:
         print_json(m.to_dict())
         return
-    for look in looks:
-        out.print(look.text, markup=False, highlight=False)
-    out.print("Assumed: episodes are independent, and each is in one batch only.")
+    for text in [*m.sentences, m.assumed]:
+        out.print(visible(text), markup=False, highlight=False)

@@ -57,6 +57,8 @@ def study(
 ) -> None:
     """Run a study, or continue one: finished blocks are not run again.
 
+    A Python file that the study names for a law of yours is run.
+
     Examples:
       steadytd study quick
 
@@ -93,11 +95,20 @@ def study(
     if left:
         out.print(f"{left} more rows: --full.", highlight=False)
     out.print(f"results: [bold]{plain(results.directory)}[/]", highlight=False)
-    out.print(f"next: steadytd report {plain(results.directory)}", highlight=False)
+    files = dict.fromkeys(spec.own.files.values())
+    law = "".join(f" --law {plain(path)}" for path in files)
+    out.print(f"next: steadytd report {plain(results.directory)}{law}", highlight=False)
 
 
 def report(
     directory: Annotated[Path, typer.Argument(help="The directory that `steadytd study` wrote.")],
+    law: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--law",
+            help="A Python file with laws of yours that the study uses; it is run. Repeatable.",
+        ),
+    ] = None,
     full: Full = False,
     show: Open = False,
     no_figures: NoFigures = False,
@@ -114,12 +125,19 @@ def report(
       steadytd report results/quick --open
 
       steadytd report results/quick --json
-    """
-    from steadytd.report.study.page import write_study_report
 
+      steadytd report results/mine --law my_laws.py
+    """
+    from steadytd.learners import laws_in
+    from steadytd.report.study.page import write_study_report
+    from steadytd.studies.results import StudyResults
+
+    laws = tuple(found for path in law or () for found in laws_in(path))
     with err.status("reading") as status:
         page, document = write_study_report(
-            directory, lambda text: status.update(plain(text)), pictures=not no_figures
+            StudyResults(directory, laws),
+            lambda text: status.update(plain(text)),
+            pictures=not no_figures,
         )
     if as_json:
         print_json(document)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Self
 
@@ -163,12 +163,19 @@ def variant_names(algorithm: Law) -> tuple[str, ...]:
     return tuple(algorithm.variants)
 
 
+def _instead(name: str, names: Sequence[str]) -> str:
+    """What to write for a parameter that papers have, and a learner has in another form."""
+    if name == "beta" and "ratio" in names:
+        return "The second step size is ratio alpha: for a step size beta write ratio = beta/alpha."
+    return ""
+
+
 def _checked(algorithm: Law, params: Mapping[str, object]) -> dict[str, Value]:
     known = algorithm.all_params
     names = [*known, algorithm.variant_param] if algorithm.variant_param else [*known]
     for name in params:
         if name not in names:
-            raise unknown(f"parameter of {algorithm.name}:", name, names)
+            raise unknown(f"parameter of {algorithm.name}:", name, names, _instead(name, names))
     checked: dict[str, Value] = {}
     for name, param in known.items():
         value = params.get(name, param.default)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from steadytd.base.errors import InputError, unknown
+from steadytd.base.errors import InputError
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
 from steadytd.engine.settings import parse_params
@@ -22,7 +22,7 @@ from steadytd.evaluation.estimators import (
     registered,
 )
 from steadytd.evaluation.sums import TD, System
-from steadytd.learners import EVALUATED, algorithm, names
+from steadytd.learners import EVALUATED, law_of, written
 
 CHOSEN = ("eta", "ratio")  # that the data can choose
 Kind = Literal["solved", "online", "sampling", "action"]
@@ -95,7 +95,10 @@ def _request(asked: str | Law | Learner) -> Request:
     if isinstance(asked, Learner):
         learner, text = asked, str(asked)
     else:
-        law, params = _parsed(asked)
+        law = asked if isinstance(asked, Law) else law_of(asked, registered())
+        settings = "" if isinstance(asked, Law) else "".join(written(asked).settings.split())
+        params: dict[str, object] = dict(parse_params(law.name, settings))
+        text = f"{law.name}:{settings}".rstrip(":")
         auto_alpha = "alpha" in law.all_params and "alpha" not in params
         for name, param in law.all_params.items():
             if name not in params and param.auto:
@@ -124,12 +127,3 @@ def _request(asked: str | Law | Learner) -> Request:
             "name; rename the law."
         )
     return Request(learner.name, "solved" if solved else "online", text, learner, found, auto_alpha)
-
-
-def _parsed(asked: str | Law) -> tuple[Law, dict[str, object]]:
-    if isinstance(asked, Law):
-        return asked, {}
-    name, _, rest = asked.partition(":")
-    if name.strip() not in names():
-        raise unknown("learner", name.strip(), [*names(), *registered()])
-    return algorithm(name.strip()), dict(parse_params(name.strip(), rest))

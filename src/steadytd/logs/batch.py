@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from steadytd.logs.order import Cursor, advance
 from steadytd.logs.policies import PolicySource
 from steadytd.logs.schema import LogSchema
 from steadytd.logs.sources.source import Chunk
-from steadytd.logs.units import unit_numbers
+from steadytd.logs.units import level_numbers, unit_numbers
 from steadytd.logs.values import Matrix, Numbers
 
 
@@ -41,6 +42,7 @@ class LogBatch:
                                     behaviour policy if it is; NaN at next observations where
                                     they are not known. None if there are none
     `unit`            [n] or None   number of the row's unit, where the log has a column of units
+    `extra`           [n] each      further columns by name: numbers, or places in `Log.levels`
     ================= ============= ===========================================================
 
     The arrays of numbers are contiguous and writable.
@@ -58,6 +60,7 @@ class LogBatch:
     rows: Longs
     probs: Floats | None = None
     unit: Longs | None = None
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -76,10 +79,12 @@ def decode(
     fields: frozenset[str],
     cursor: Cursor,
     unit_values: Any = None,
+    levels: Mapping[str, Any] | None = None,
 ) -> tuple[LogBatch, Cursor, int]:
     """The transitions of a chunk, checked; the cursor after it; how many rows were left out.
 
-    `following` is the chunk after it; `unit_values` are those of all units, if there are any.
+    `following` is the chunk after it; `unit_values` are those of all units, if there are any;
+    `levels` those of further columns of levels.
     """
     c, before = schema.columns, cursor.unit
     ids, t = (values.whole_numbers(chunk, c[name]) for name in ("episode_id", "t"))
@@ -117,6 +122,12 @@ def decode(
         rows=chunk.log_row + np.arange(len(ids)),
         probs=probs,
         unit=unit,
+        extra={
+            name: values.rewards(chunk, column)
+            if column.meaning.kind == "number"
+            else level_numbers(chunk, column, (levels or {})[name])
+            for name, column in schema.extra.items()
+        },
     )
     left_out = int(np.count_nonzero(ahead.unknown))
     return _without(batch, ahead.unknown) if left_out else batch, cursor, left_out
@@ -242,6 +253,7 @@ def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
         row_next=position[row_next],
         target_prob=np.ascontiguousarray(batch.target_prob[:, keep]),
         probs=None if batch.probs is None else batch.probs[order],
+        extra={name: array[keep] for name, array in batch.extra.items()},
         **fields,
     )
 

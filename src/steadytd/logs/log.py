@@ -10,7 +10,7 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,7 @@ class Log:
     hashing: bool = False
     contents: str | None = None
     unit_values: Any = None  # an Arrow array: the distinct values of the column of units
+    levels: Mapping[str, Any] = field(default_factory=dict)  # the same of further columns
 
     def __repr__(self) -> str:
         rows = "rows not counted" if self.rows is None else f"{self.rows:,} rows"
@@ -145,7 +146,7 @@ class Log:
         ):
             assert chunk is not None
             batch, cursor, skipped = decode(
-                chunk, following, self.schema, fields, cursor, self.unit_values
+                chunk, following, self.schema, fields, cursor, self.unit_values, self.levels
             )
             rows += chunk.batch.num_rows
             left_out += skipped
@@ -219,7 +220,8 @@ class Log:
     def reads(self) -> tuple[object, ...]:
         """All that decides the batches but for the contents, functions included."""
         units = None if self.unit_values is None else self.unit_values.to_pylist()
-        return self.schema, self.begin, self.end, self.start, self.batch_rows, units
+        levels = {name: values.to_pylist() for name, values in self.levels.items()}
+        return self.schema, self.begin, self.end, self.start, self.batch_rows, units, levels
 
     def read_contents(self, columns: Collection[str] | None = None) -> str:
         """A hash of what `batches(columns)` reads, without making batches of it."""
@@ -237,6 +239,7 @@ def open_log(
     columns: ColumnMap | None = None,
     behavior: Policy | None = None,
     unit: str | None = None,
+    extra: Mapping[str, Literal["number", "level"]] | None = None,
     batch_rows: int = 65_536,
 ) -> Log:
     """Open a log: a path, glob, directory or list of paths, a data frame or a Minari data set.
@@ -246,15 +249,23 @@ def open_log(
     -> probabilities [n, actions]`, or `(obs [n, k], action [n]) -> probability [n]`; `behavior` is
     such a function for the policy that made the log, in place of a column. `columns` maps the names
     of the schema to the log's own. `unit` is a column that says which episodes belong together (one
-    user's, one patient's), in whatever order; its values are read once.
+    user's, one patient's), in whatever order; its values are read once. `extra` are further columns
+    to carry in the batches: numbers, or levels (texts, categories), which are numbered.
     """
     rows = whole("batch_rows", batch_rows, 1)
-    opened, schema = understand(open_source(source), discount, targets, columns, behavior, unit)
+    opened, schema = understand(
+        open_source(source), discount, targets, columns, behavior, unit, extra
+    )
     own, notes = schema.columns.get("discount"), []
     if discount is not None and own is not None:
         notes.append(f"the log's column '{own}' is used; the discount {discount:g} is not.")
     values = None if unit is None else distinct(opened, schema.columns["unit"])
-    return Log(opened, schema, rows, tuple(notes), unit_values=values)
+    levels = {
+        name: distinct(opened, column)
+        for name, column in schema.extra.items()
+        if column.meaning.kind == "unit"
+    }
+    return Log(opened, schema, rows, tuple(notes), unit_values=values, levels=levels)
 
 
 def ahead(items: Iterator[T], depth: int = AHEAD) -> Generator[T, None, None]:

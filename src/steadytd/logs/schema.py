@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from steadytd.base.errors import InputError
 from steadytd.logs import values
@@ -19,13 +19,15 @@ from steadytd.logs.columns import (
     Column,
     ColumnMap,
     Columns,
+    Meaning,
     file_names,
     find_columns,
 )
 from steadytd.logs.policies import Policy, PolicySource, check_functions
 from steadytd.logs.sources.source import LogSource
-from steadytd.logs.units import unit_column
+from steadytd.logs.units import named_column
 
+EXTRA = "extra "  # and a name: a further column that is carried in batches
 POLICY_COLUMNS = (BEHAVIOR[0], BEHAVIOR_LOG[0], BEHAVIOR_WHOLE)
 
 
@@ -53,6 +55,12 @@ class LogSchema:
         """The policies that are known as a whole, in the order of `LogBatch.probs`."""
         return [policy for policy in self.policies if policy.whole]
 
+    @property
+    def extra(self) -> Columns:
+        """Further columns that are carried in batches, by their names."""
+        found = self.columns.items()
+        return {key.removeprefix(EXTRA): c for key, c in found if key.startswith(EXTRA)}
+
     def action_column(self, fields: frozenset[str]) -> Column | None:
         """The column of actions, where these fields of a batch need it."""
         needed = "action" in fields or any(p.needs_action(fields) for p in self.policies)
@@ -61,6 +69,7 @@ class LogSchema:
     def names(self, fields: frozenset[str]) -> list[str]:
         """The columns to read for these optional fields of a batch."""
         always = [c for c in self.columns.values() if c.name in (*SCHEMA, "unit")]
+        always += self.extra.values()
         always = [c for c in always if c.name not in ("action", *POLICY_COLUMNS)]
         found = [*always, *(c for policy in self.policies for c in policy.reads(fields))]
         action = self.action_column(fields)
@@ -86,6 +95,7 @@ def understand(
     column_map: ColumnMap | None,
     behavior: Policy | None,
     unit: str | None = None,
+    extra: Mapping[str, Literal["number", "level"]] | None = None,
 ) -> tuple[LogSource, LogSchema]:
     """The source with its types decided, and what its columns mean."""
     check_functions(targets, behavior)
@@ -96,7 +106,12 @@ def understand(
         for file, schema in zip(source.files, source.schemas, strict=True)
     ]
     if unit is not None:
-        found = [{"unit": unit_column(source, unit), **one} for one in found]
+        own = named_column(source, unit, "unit", Meaning("unit"))
+        found = [{"unit": own, **one} for one in found]
+    for name, kind in (extra or {}).items():
+        use = EXTRA + name
+        own = named_column(source, name, use, Meaning("number" if kind == "number" else "unit"))
+        found = [{**one, use: own} for one in found]
     columns = found[0]
     source = source.with_types(_types(columns))
     for file, schema, other in zip(source.files, source.schemas, found, strict=True):
@@ -200,8 +215,8 @@ def _types(columns: Columns) -> dict[str, Any]:
     types = {"whole number": pa.int64(), "flag": pa.bool_(), "unit": pa.string()}
     return {
         part: types.get(column.meaning.kind, pa.float64())
-        for column in columns.values()
-        for part in column.parts
+        for column in sorted(columns.values(), key=lambda column: column.meaning.kind != "unit")
+        for part in column.parts  # one that is a number, too, is read as a number
         if column.meaning.kind != "action"
     }
 

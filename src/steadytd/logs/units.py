@@ -20,14 +20,14 @@ from steadytd.logs.values import fault
 BATCH = 1 << 18  # rows read at a time
 
 
-def unit_column(source: LogSource, name: object) -> Column:
-    """The column `name`, which every file must have."""
+def named_column(source: LogSource, name: object, use: str, meaning: Meaning) -> Column:
+    """The column `name`, which every file must have, for this use (such as `unit`)."""
     if not isinstance(name, str):
-        raise InputError(f"unit must be the name of a column, got {name!r}.")
+        raise InputError(f"{use} must be the name of a column, got {name!r}.")
     for file, schema in zip(source.files, source.schemas, strict=True):
         if name not in schema.names:
-            raise InputError(f"{file}: {unknown('column for unit', name, schema.names)}")
-    return Column("unit", (name,), Meaning("unit"))
+            raise InputError(f"{file}: {unknown(f'column for {use}', name, schema.names)}")
+    return Column(use, (name,), meaning)
 
 
 def texts(values: Any) -> Any:
@@ -66,14 +66,17 @@ def distinct(source: LogSource, column: Column) -> Any:
     return pa.chunked_array(parts, pa.large_string()).unique()
 
 
-def unit_numbers(
-    chunk: Chunk, column: Column, known: Any, first: Bools, before: int
-) -> Longs:  # fmt: skip
-    """The number of every row's unit; `before` is that of the row before, in the same episode."""
+def level_numbers(chunk: Chunk, column: Column, known: Any) -> Longs:
+    """The place of every row's value among the known ones."""
     import pyarrow.compute as pc
 
     found = pc.index_in(present(chunk, column), value_set=known)
-    numbers: Longs = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def unit_numbers(chunk: Chunk, column: Column, known: Any, first: Bools, before: int) -> Longs:
+    """The number of every row's unit; `before` is that of the row before, in the same episode."""
+    numbers = level_numbers(chunk, column, known)
     other = ~first & (numbers != np.append(before, numbers[:-1]))
     if other.any():
         i = int(other.argmax())

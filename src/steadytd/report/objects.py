@@ -21,6 +21,7 @@ from steadytd.base.errors import InputError, visible
 from steadytd.base.files import output_directory, write_whole
 from steadytd.base.numbers import count, number
 from steadytd.engine.learner import Learner, OnlineLearner
+from steadytd.evaluation.monitor import Monitor
 from steadytd.evaluation.result import Evaluation
 from steadytd.mdp.problem import Problem
 from steadytd.report import run
@@ -32,6 +33,7 @@ from steadytd.report.evaluation.text import answer
 from steadytd.report.figures import alt, described, drawn, heading, marks, styled
 from steadytd.report.learner_pages import param_rows
 from steadytd.report.live import live
+from steadytd.report.monitor import monitor_chart, monitor_parts, write_monitor
 from steadytd.report.pages import notebook, page
 from steadytd.report.palette import HUES, look
 from steadytd.report.study.figures import curves_chart
@@ -80,12 +82,12 @@ def chart(result: object) -> Any:
 
 
 class Offline:
-    """A chart that a notebook shows without a network: as Vega-Lite where it can, else as SVG."""
+    """A chart that a notebook shows as SVG: Altair's own way needs a network."""
 
     def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
         made: Any = self
         svg = drawn(json.dumps(described(styled(made))), ("svg",))["svg"].decode()
-        return {alt.VEGALITE_MIME_TYPE: described(made), "image/svg+xml": svg}
+        return {"image/svg+xml": svg, "text/plain": repr(self)}
 
 
 def offline(made: Any) -> Any:
@@ -213,7 +215,7 @@ def _study_parts(s: Study) -> Parts:
 
 def _results_chart(results: StudyResults) -> Any:
     """The curves of every problem, one below the other."""
-    reading = read_study(results.directory)
+    reading = read_study(results)
     what = MEASURES[results.spec.file.confirm.measure]
     drawn = [curves_chart(chapter, what) for chapter in reading.chapters]
     parts = [one for one in drawn if one is not None]
@@ -229,7 +231,7 @@ def _results_chart(results: StudyResults) -> Any:
 
 def _results_page(results: StudyResults, place: Path) -> Path:
     """The report is written beside the results, as by `steadytd report`, and copied."""
-    made, _ = write_study_report(results.directory)
+    made, _ = write_study_report(results)
     shutil.copytree(made.parent, place, dirs_exist_ok=True)
     return place / made.name
 
@@ -289,6 +291,7 @@ VIEWS: dict[type, View] = {
         path_chart, certificate.write_certificate, _certificate_frame,
     ),
     Evaluation: View(answer, _evaluation_chart, write_evaluation, lambda e: e.values),
+    Monitor: View(monitor_parts, monitor_chart, write_monitor, lambda m: m.history),
     StudyResults: View(
         lambda s: [best_table(s)], _results_chart, _results_page, lambda s: s.summary
     ),

@@ -91,8 +91,8 @@ def answer(r: Result, *, full: bool = True) -> list[Line | Table]:
     found, notes = rows(r), [Line(text) for text in sentences(r)]
     heads = {"learner": "learner", "mean": ">mean", "final": ">final", "ended": "!ended"}
     size, some = (len(found), len(notes)) if full else (FIRST, FEW)
-    left = [f"{len(found) - size} more learners"] * (len(found) > size)
-    left += [f"{len(notes) - some} more sentences"] * (len(notes) > some)
+    left = [count(len(found) - size, "more learner")] * (len(found) > size)
+    left += [count(len(notes) - some, "more sentence")] * (len(notes) > some)
     more = [Line(f"{' and '.join(left)}: --full.")] if left else []
     good = all(row["ended"] == SETTLED for row in found)
     first = Line(headline(r), "good" if good else "care")

@@ -42,7 +42,7 @@ class Line(NamedTuple):
     name: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:
-        return f"{self.head}: {self.text}" if self.head else self.text
+        return ": ".join(part for part in (self.head, self.text) if part)
 
 
 class Column(NamedTuple):
@@ -218,7 +218,7 @@ def _blocks(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> Iterat
 
 def styled(line: Line) -> Text:
     """A sentence for a terminal: its name is underlined."""
-    head = Text(visible(f"{line.head}: ") if line.head else "", "bold")
+    head = Text(visible(f"{line.head}: " if line.head and line.text else line.head), "bold")
     before, name, after = (
         line.text[: line.name[0]],
         line.text[slice(*line.name)],

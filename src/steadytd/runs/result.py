@@ -21,7 +21,7 @@ from steadytd.base.numbers import count
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.engine.settings import parse_params, plain
-from steadytd.learners import saved_learner
+from steadytd.learners import saved_learner, written
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem
@@ -268,16 +268,16 @@ class Result(Displayable):
 
     def _place(self, learner: Learner | Law | str) -> int:
         if isinstance(learner, Learner):
-            written = [str(learner)]
+            texts = [str(learner)]
         else:
-            name, _, rest = (learner.name if isinstance(learner, Law) else learner).partition(":")
-            laws = self._laws.get(name.strip(), ())
-            written = [str(Learner(law, parse_params(law.name, rest))) for law in laws]
-        for text in written:
+            parts = written(learner.name if isinstance(learner, Law) else learner)
+            laws = self._laws.get(parts.law.lower(), ())
+            texts = [str(Learner(law, parse_params(law.name, parts.settings))) for law in laws]
+        for text in texts:
             if text in self._places:
                 return self._places[text]
         ran = [str(one) for one in self.learners]
-        raise unknown("learner of this run:", next(iter(written), str(learner)), ran)
+        raise unknown("learner of this run:", next(iter(texts), str(learner)), ran)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -288,10 +288,10 @@ class Result(Displayable):
 
     @cached_property
     def _laws(self) -> dict[str, list[Law]]:
-        """The laws that ran, by name: a user's own may have the name of another."""
+        """The laws that ran, by name in small letters: a user's own may have that of another."""
         found: dict[str, list[Law]] = {}
         for law in dict.fromkeys(learner.algorithm for learner in self.learners):
-            found.setdefault(law.name, []).append(law)
+            found.setdefault(law.name.lower(), []).append(law)
         return found
 
     def save(self, directory: str | Path) -> list[Path]:

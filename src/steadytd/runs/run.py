@@ -44,11 +44,12 @@ def run(
     `steps` is a whole number, also written 1e6; `seeds` a number of seeds (0, 1, ...) or the seeds
     themselves, a list or a range; `points` the number of recording points, evenly spaced with step
     0 and the last step among them; `threads` the number of threads (default: all processors). The
-    result does not depend on `threads`, nor a learner's numbers on the other learners. A family's
-    name (collision) means that each seed draws its own instance; a problem object means that one.
-    A Gymnasium stream (`gym_stream`) may stand in the place of a problem. `progress(done, total)`
-    is called with learner-updates; without it, a run of more than two seconds says on a terminal
-    or in a notebook how far it is.
+    result does not depend on `threads`, nor a learner's numbers on the other learners. Problem and
+    learners may be texts as on the command line, also `mine.npz` and `my.py:my_law:alpha=0.1` (the
+    file is run). A family's name (collision) means that each seed draws its own instance; a problem
+    object means that one. A Gymnasium stream (`gym_stream`) may stand in the place of a problem.
+    `progress(done, total)` is called with learner-updates; without it, a run of more than two
+    seconds says on a terminal or in a notebook how far it is.
 
     >>> r = run("three_state", ["perturbed_td:alpha=0.01,eta=0.6"], steps=1000, seeds=2, points=3)
     >>> r.curves["step"].to_list()

@@ -127,9 +127,11 @@ def _parts(task: Task, lanes: int, seeds: Sequence[int]) -> list[tuple[int, ...]
 
 def _fingerprint(spec: Spec, task: Task, learners: Sequence[Learner], seeds: Sequence[int]) -> str:
     """All that decides a block's file: also the code that draws the instances of a family."""
-    family = (task.name, dict(task.options), modules(module(task.name).__name__))
+    family = None
+    if task.family:
+        family = task.name, dict(task.options), modules(module(task.name).__name__)
     return digest(
-        code(), task.problem, family if task.family else None, task.steps, task.recording,
+        code(), task.problem, family, task.steps, task.recording,
         spec.measures, *_identities(learners), seeds,
     )  # fmt: skip
 

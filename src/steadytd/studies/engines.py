@@ -1,9 +1,9 @@
 """Where the blocks of a study run: over this machine's threads, or on a Dask cluster.
 
 Both are executors that get a few blocks at a time, and both give the same bits. A cluster gets a
-study's text and a block's fingerprint and returns the content of the block's file, which this
-process writes; so workers need steadytd and nothing else, no shared disk. A worker that dies costs
-its blocks under way: Dask gives them to another.
+study's text, problems and laws of the user's own, and a block's fingerprint, and returns the
+content of the block's file, which this process writes; so workers need steadytd and nothing else,
+no shared disk. A worker that dies costs its blocks under way: Dask gives them to another.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.base.parallel import connect, require_dask
-from steadytd.learners import learner
 from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, compute, confirm_blocks, grid_blocks
+from steadytd.studies.own import Own
 from steadytd.studies.spec import Spec, parse_spec
 
 Submit = Callable[[Spec, list[StudyBlock]], Iterator[tuple[StudyBlock, bytes]]]
@@ -70,7 +70,7 @@ def cluster(address: Address, workers: int) -> Iterator[Submit]:
         most = PER_WORKER * max(1, sum(client.nthreads().values()))
         try:
             yield lambda spec, blocks: _contents(
-                pool, most, ((b, (remote_block, spec.text, spec.name, *_named(b))) for b in blocks)
+                pool, most, ((b, (remote_block, sent(spec), *_named(b))) for b in blocks)
             )
         finally:
             pool.shutdown(wait=False)
@@ -99,27 +99,36 @@ def _named(block: StudyBlock) -> tuple[str, tuple[tuple[int, str], ...]]:
 
 
 @lru_cache(maxsize=4)
-def _spec(text: str, name: str) -> Spec:
-    return parse_spec(text, name)
+def sent(spec: Spec) -> bytes:
+    """What a worker makes a study from: its text, and all that is not registered."""
+    import cloudpickle
+
+    own = spec.own.problems, list(spec.own.laws.values())
+    return bytes(cloudpickle.dumps((spec.text, spec.name, *own)))
 
 
 @lru_cache(maxsize=4)
-def _grid(text: str, name: str) -> dict[str, StudyBlock]:
-    return {block.fingerprint: block for block in grid_blocks(_spec(text, name))}
+def _received(study: bytes) -> tuple[Spec, dict[str, StudyBlock]]:
+    """The study, and the blocks of its grid by their fingerprints."""
+    import cloudpickle
+
+    text, name, problems, laws = cloudpickle.loads(study)
+    own = Own(laws=laws)
+    own.problems.update(problems)
+    spec = parse_spec(text, name, own=own)
+    return spec, {block.fingerprint: block for block in grid_blocks(spec)}
 
 
-def remote_block(
-    text: str, name: str, fingerprint: str, best: tuple[tuple[int, str], ...] = ()
-) -> bytes:
-    """Run one block of a study given by its text; what a worker does."""
-    spec = _spec(text, name)
-    blocks = _grid(text, name)
+def remote_block(study: bytes, fingerprint: str, best: tuple[tuple[int, str], ...] = ()) -> bytes:
+    """Run one block of a study as it was `sent`; what a worker does."""
+    spec, blocks = _received(study)
     if best:
-        again = confirm_blocks(spec, [(task, learner(one)) for task, one in best])
+        again = confirm_blocks(spec, [(task, spec.learner(one)) for task, one in best])
         blocks = {block.fingerprint: block for block in again}
     if fingerprint not in blocks:
         raise InputError(
-            "this worker's steadytd, NumPy, SciPy or Numba differs from that of the process which "
-            "runs the study; install the same versions everywhere."
+            "this worker's steadytd, NumPy, SciPy or Numba, or a module that a law of your own "
+            "imports, differs from that of the process which runs the study; install the same "
+            "versions everywhere."
         )
     return block_file(spec, blocks[fingerprint])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,10 +15,12 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, visible
 from steadytd.base.numbers import count
+from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.runs.outcome import Forecast, ended, forecast, outcome, worst, zero_error
 from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
+from steadytd.studies.own import PLACE, Own
 from steadytd.studies.spec import Spec, Task, parse_spec
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class StudyResults(Displayable):
     """What is in a result directory, finished or not. Reads the blocks of its own study only."""
 
     directory: Path
+    laws: Sequence[Law] = ()  # of the user's own: results hold no code
 
     def __repr__(self) -> str:
         done = f"{len(self.finished)} of {count(len(self.blocks), 'block')}"
@@ -40,6 +43,12 @@ class StudyResults(Displayable):
         """Those of a study that is known already: a large grid takes its time to be read again."""
         found = cls(directory)
         vars(found).update(spec=replace(spec, name=directory.name), blocks=blocks)
+        return found
+
+    def again(self) -> StudyResults:
+        """The same study, its directory not yet looked at."""
+        found = StudyResults(self.directory, self.laws)
+        vars(found).update({k: x for k, x in vars(self).items() if k in ("spec", "blocks")})
         return found
 
     @cached_property
@@ -53,7 +62,8 @@ class StudyResults(Displayable):
                 f"'{self.directory}' holds no study: there is no readable study.toml; name the "
                 "directory that `steadytd study` wrote."
             ) from None
-        return parse_spec(text, self.directory.name, str(source))
+        own = Own(saved=self.directory / PLACE, laws=self.laws)
+        return parse_spec(text, self.directory.name, str(source), own)
 
     @cached_property
     def blocks(self) -> list[StudyBlock]:
@@ -254,8 +264,11 @@ def outcomes(results: StudyResults, task: Task, learner: Learner, stage: str) ->
             for seed, e in zip(seeds, curves, strict=True)]  # fmt: skip
 
 
-def load_study(directory: str | Path) -> StudyResults:
-    """The results of a study, finished or not, from the directory that it was run into."""
-    found = StudyResults(Path(directory))
+def load_study(directory: str | Path, laws: Iterable[Law] = ()) -> StudyResults:
+    """The results of a study, finished or not, from the directory that it was run into.
+
+    Name your own laws in `laws`: results hold no code.
+    """
+    found = StudyResults(Path(directory), tuple(laws))
     found.spec  # noqa: B018 (says so now if there is no study)
     return found

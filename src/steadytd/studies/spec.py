@@ -26,12 +26,13 @@ from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import LARGEST, MOST_SEEDS, whole
 from steadytd.engine.learner import Learner
 from steadytd.engine.settings import parse_params
-from steadytd.learners import algorithm
-from steadytd.problems import is_family
+from steadytd.learners import saved_learner, written
+from steadytd.problems import is_family, is_saved
 from steadytd.problems import problem as make_problem
 from steadytd.runs.measures import MEASURES
 from steadytd.runs.run import numbered
 from steadytd.studies.grid import Axis, Condition, ConditionError, Strict, Value, points
+from steadytd.studies.own import Own
 
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
@@ -80,11 +81,6 @@ class ProblemEntry(Strict):
     def _written(cls, value: object) -> object:
         return {"name": value} if isinstance(value, str) else value
 
-    @model_validator(mode="after")
-    def _known(self) -> ProblemEntry:
-        make_problem(self.name, **self.options)
-        return self
-
 
 class Confirm(Strict):
     """The rerun of each learner's best configuration on fresh seeds.
@@ -120,17 +116,18 @@ class Grid(BaseModel):
     def _written(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        name, _, rest = value.partition(":")
-        return {"name": name.strip(), **parse_params(name.strip(), rest)}
+        parts = written(value)
+        name = ":".join(filter(None, (parts.file, parts.law)))
+        return {"name": name, **parse_params(name, parts.settings)}
 
     @property
     def axes(self) -> Mapping[str, list[Value]]:
         """The axes of the grid."""
         return self.__pydantic_extra__
 
-    def learners(self) -> list[Learner]:
+    def learners(self, own: Own) -> list[Learner]:
         """All learners of the grid."""
-        law = algorithm(self.name)  # a misspelt name comes before a misspelt axis
+        law = own.law(self.name)  # a misspelt name comes before a misspelt axis
         return [Learner(law, point) for point in points(self.axes, self.when)]
 
 
@@ -149,12 +146,14 @@ class StudyFile(Strict):
     confirm: Confirm = Confirm()
     learners: list[Grid] = Field(min_length=1)
 
-    @field_validator("problem")
+    @model_validator(mode="before")
     @classmethod
-    def _known(cls, name: str | None) -> str | None:
-        if name is not None:
-            make_problem(name)
-        return name
+    def _single(cls, content: object) -> object:
+        """A single learner may stand under `learner`, as a single problem under `problem`."""
+        if isinstance(content, dict) and "learner" in content and "learners" not in content:
+            content = {**content}
+            content["learners"] = [content.pop("learner")]
+        return content
 
     @field_validator("errors")
     @classmethod
@@ -229,6 +228,11 @@ class Spec:
     text: str
     file: StudyFile
     tasks: tuple[Task, ...]
+    own: Own
+
+    def learner(self, text: str) -> Learner:
+        """The learner of a text in the results."""
+        return saved_learner(text, self.own.laws.values())
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -262,8 +266,11 @@ class Spec:
         )
 
 
-def load_spec(path: str | Path) -> Spec:
-    """Read and check a study file; a bare name means one that comes with the package."""
+def load_spec(path: str | Path, own: Own | None = None) -> Spec:
+    """Read and check a study file; a bare name means one that comes with the package.
+
+    What it uses beside what is registered is sought in its folder, if `own` does not say otherwise.
+    """
     source = Path(path)
     if not source.is_file() and str(path) in _shipped():
         source = _shipped()[str(path)]
@@ -275,7 +282,7 @@ def load_spec(path: str | Path) -> Spec:
         raise unknown("study", source, _shipped()) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the study file '{source}': {error}.") from None
-    return parse_spec(text, source.stem, str(source))
+    return parse_spec(text, source.stem, str(source), own or Own(folder=source.parent))
 
 
 def studies() -> dict[str, str]:
@@ -292,9 +299,9 @@ def _shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(found.glob("*.toml"))}
 
 
-def parse_spec(text: str, name: str, where: str = "the study") -> Spec:
+def parse_spec(text: str, name: str, where: str = "the study", own: Own | None = None) -> Spec:
     """Check a study given as TOML text; mistakes are named with their line and key."""
-    source = _Source(text, where)
+    source, own = _Source(text, where), own or Own()
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -303,11 +310,11 @@ def parse_spec(text: str, name: str, where: str = "the study") -> Spec:
         file = StudyFile.model_validate(content)
     except ValidationError as error:
         raise source.validation_error(error) from None
-    tasks = _tasks(source, file)
+    tasks = _tasks(source, file, own)
     if file.confirm.measure not in file.errors:
         message = f"the study records {', '.join(file.errors)}, not {file.confirm.measure!r}"
         raise source.error(["confirm", "measure"], f"{message}; name one of them.")
-    return Spec(name=name, text=text, file=file, tasks=tasks)
+    return Spec(name=name, text=text, file=file, tasks=tasks, own=own)
 
 
 class _Source(NamedTuple):
@@ -351,7 +358,7 @@ def dotted(path: Sequence[str | int]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _tasks(source: _Source, file: StudyFile) -> tuple[Task, ...]:
+def _tasks(source: _Source, file: StudyFile, own: Own) -> tuple[Task, ...]:
     if (file.problem is None) == (not file.problems):
         raise InputError(
             f'{source.where}: name what to run on, either `problem = "NAME"` or [[problems]], not '
@@ -361,7 +368,7 @@ def _tasks(source: _Source, file: StudyFile) -> tuple[Task, ...]:
     tasks: dict[str, Task] = {}
     for i, entry in enumerate(entries):
         place: list[str | int] = ["problems", i] if file.problems else ["problem"]
-        task = _task(source, place, file, entry)
+        task = _task(source, place, file, entry, own)
         if task.label in tasks:
             message = f"two problems are called '{task.label}'; give one a label."
             raise source.error(place, message)
@@ -377,7 +384,9 @@ def _tasks(source: _Source, file: StudyFile) -> tuple[Task, ...]:
     return tuple(tasks.values())
 
 
-def _task(source: _Source, place: list[str | int], file: StudyFile, entry: ProblemEntry) -> Task:
+def _task(
+    source: _Source, place: list[str | int], file: StudyFile, entry: ProblemEntry, own: Own
+) -> Task:
     steps = entry.steps or file.steps
     if steps is None:
         raise source.error(place, "steps is missing; say how many steps a run takes.")
@@ -385,9 +394,13 @@ def _task(source: _Source, place: list[str | int], file: StudyFile, entry: Probl
     if steps // every > MOST_POINTS:
         message = f"a curve would have {steps // every:,} points, more than {MOST_POINTS:,}"
         raise source.error(place, f"{message}; record fewer with a larger `every`.")
+    try:
+        problem = own.problem(entry.name, entry.options)
+    except InputError as error:
+        raise source.error(place, str(error)) from None
     task = Task(
-        label=entry.label or entry.name,
-        problem=make_problem(entry.name, **entry.options),
+        label=entry.label or _label(entry.name, problem),
+        problem=problem,
         name=entry.name,
         options=entry.options,
         steps=steps,
@@ -395,20 +408,26 @@ def _task(source: _Source, place: list[str | int], file: StudyFile, entry: Probl
         per_decade=file.per_decade if entry.per_decade is None else entry.per_decade,
         learners=(),
     )
-    learners = _learners(source, file, task)
+    learners = _learners(source, file, task, own)
     if not learners:
         raise source.error(place, f"no learner is to run on '{task.label}'; see `on`.")
     return replace(task, learners=learners)
 
 
-def _learners(source: _Source, file: StudyFile, task: Task) -> tuple[Learner, ...]:
+def _label(written: str, problem: Problem) -> str:
+    """The name of a problem in the results: what was written, or the problem's own name."""
+    same = written.lower() == problem.name.lower()  # but for capital letters
+    return problem.name if same or is_saved(written) else written
+
+
+def _learners(source: _Source, file: StudyFile, task: Task, own: Own) -> tuple[Learner, ...]:
     """All configurations for one problem, each once, with numbers in place of "auto"."""
     found: dict[str, Learner] = {}
     for i, grid in enumerate(file.learners):
         if grid.on is not None and task.label not in grid.on:
             continue
         try:
-            for numbers in numbered(task.problem, grid.learners(), task.family):
+            for numbers in numbered(task.problem, grid.learners(own), task.family):
                 found.setdefault(str(numbers), numbers)
         except ConditionError as error:
             raise source.error(["learners", i, "when"], str(error)) from None

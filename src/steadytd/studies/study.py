@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-import tomli_w
+from typing import Literal
 
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, unknown, visible
@@ -20,6 +17,7 @@ from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks, updates
 from steadytd.studies.engines import Address, Submit, cluster
 from steadytd.studies.engines import threads as over_threads
+from steadytd.studies.own import PLACE, Own, study_text
 from steadytd.studies.results import StudyResults, choose_best, load_study
 from steadytd.studies.spec import Spec, load_spec, parse_spec
 
@@ -32,8 +30,9 @@ Say = Callable[[str], None]
 def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
     """A study from a TOML file, from one of the package's by name, or from a dictionary.
 
-    `study("quick").run(out="results/quick")`. A dictionary has the keys of a file; `name` names
-    it (default: that of the file, or "study").
+    `study("quick").run(out="results/quick")`. A dictionary has the keys of a file, and may hold
+    problems, laws and learners themselves where a file has their names; `name` names the study
+    (default: that of the file, or "study"). A Python file that a study names for its law is run.
 
     >>> s = study({"problem": "baird", "steps": 1000, "seeds": 2,
     ...            "learners": [{"name": "td", "alpha": [0.01, 0.1]}]}, name="mine")
@@ -41,7 +40,8 @@ def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
     <study mine: 2 configurations on baird>
     """
     if isinstance(source, Mapping):
-        return Study(parse_spec(_toml(source), name or "study", "the study"))
+        own = Own(folder=Path())
+        return Study(parse_spec(study_text(source, own), name or "study", "the study", own))
     if not isinstance(source, str | Path):
         raise InputError(
             "a study is the path of a file, a name such as 'quick', or a dictionary, got "
@@ -49,28 +49,6 @@ def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
         )
     spec = load_spec(source)
     return Study(replace(spec, name=name) if name else spec)
-
-
-def _toml(content: Mapping[str, object]) -> str:
-    """A dictionary as the text of a study file, in which axes that are ranges come last."""
-    try:
-        return tomli_w.dumps(_plain(content))
-    except (TypeError, AttributeError) as error:
-        raise InputError(
-            "a study's keys must be texts, and its values numbers, texts, lists or dictionaries "
-            f"({error}), got {content!r:.80}."
-        ) from None
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays, ranges, tuples and paths as TOML has them."""
-    if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, list | tuple | range):
-        return [_plain(one) for one in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,12 +67,19 @@ class Study(Displayable):
         return visible(f"<study {self.name}: {self.spec.runs:,} configurations on {tasks}>")
 
     def save(self, path: str | Path) -> Path:
-        """Write the study file; `steadytd.study` reads it back."""
-        return write_whole(Path(path), self.spec.text)
+        """Write the study file, problems of your own beside it; `steadytd.study` reads it back."""
+        own, target = self.spec.own, Path(path)
+        if nowhere := sorted(own.laws.keys() - own.files.keys()):
+            raise InputError(
+                f"the law '{nowhere[0]}' is in no file that a study file could name; write it into "
+                f"a file of its own and name it my.py:{nowhere[0]}."
+            )
+        own.write(target.parent)
+        return write_whole(target, self.spec.text)
 
     def results(self, out: str | Path | None = None) -> StudyResults:
         """What is in a directory (default: results/NAME) of this study, finished or not."""
-        return load_study(self._directory(out))
+        return load_study(self._directory(out), self.spec.own.laws.values())
 
     def _directory(self, out: str | Path | None) -> Path:
         return Path("results") / file_name(self.name) if out is None else Path(out)
@@ -150,6 +135,7 @@ class Study(Displayable):
             dataset.sweep(directory, finished=fresh)
             write_whole(directory / "study.toml", self.spec.text)
             dataset.write_provenance(directory)
+            self.spec.own.write(output_directory(directory / PLACE))
 
     def _stages(
         self, directory: Path, progress: Progress, say: Say, submit: Submit
@@ -209,7 +195,7 @@ def _ours(directory: Path) -> bool:
     stages = [directory / stage for stage in dataset.STAGES]
     blocks = [path for stage in stages if stage.is_dir() for path in stage.iterdir()]
     others = {path.name for path in directory.iterdir() if not dataset.left_behind(path)}
-    return others <= {*dataset.STAGES, LOCK, "provenance.json"} and all(
+    return others <= {*dataset.STAGES, PLACE, LOCK, "provenance.json"} and all(
         dataset.BLOCK.fullmatch(path.name) or dataset.left_behind(path) for path in blocks
     )
 
@@ -217,7 +203,7 @@ def _ours(directory: Path) -> bool:
 def _require_same(saved: Path, spec: Spec) -> None:
     """Complain, key by key, if the directory's study is another one than `spec`."""
     try:
-        before = load_spec(saved)
+        before = load_spec(saved, spec.own)
     except InputError as error:
         raise InputError(f"{error} It cannot be resumed; use --fresh.") from None
     differences = list(_differences(before, spec))

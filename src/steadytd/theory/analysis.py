@@ -19,7 +19,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.learners import algorithm
+from steadytd.learners import law_of
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
@@ -211,7 +211,7 @@ class Analysis:
         """A learner from a name, text or law, with "auto" replaced by the number chosen here."""
         given = dict(params)
         if not isinstance(learner, Learner) and "alpha=" not in str(learner):
-            law = learner if isinstance(learner, Law) else algorithm(learner.partition(":")[0])
+            law = learner if isinstance(learner, Law) else law_of(learner)
             if "alpha" in law.all_params:
                 given.setdefault("alpha", 1.0)
         return resolve(self.problem, make_learner(learner, **given), self.policy)

@@ -24,7 +24,7 @@ from steadytd.engine.facts import CARRIED, named
 from steadytd.engine.law import GENERAL, Law, Value, arguments, call
 from steadytd.engine.learner import Learner
 from steadytd.engine.settings import variant_names
-from steadytd.learners import algorithm
+from steadytd.learners import law_of
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
@@ -103,7 +103,7 @@ def check(law: Law | Learner | str) -> LawCheck:
     >>> found.passed, found.problems
     (True, 6)
     """
-    found = algorithm(law.partition(":")[0]) if isinstance(law, str) else law
+    found = law_of(law) if isinstance(law, str) else law
     found = found.algorithm if isinstance(found, Learner) else found
     if found.block is not None:
         raise InputError(

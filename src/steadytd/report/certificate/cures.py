@@ -22,12 +22,13 @@ CLOSE_TO_ZERO = 1e-3  # of the largest error shown
 def cures_table(c: Certificate) -> Table:
     """The recommended cure first."""
     heads = {
-        "name": "cure", "unstable": "not stable", "best": ">best amount", "error": ">error",
-        "noise": ">noise", "alpha": ">largest alpha",
+        "name": "cure", "unstable": "not stable", "best": ">best", "error": ">error",
+        "noise": ">noise", "alpha": ">alpha",
     }  # fmt: skip
     title = (
         "Cures: amounts that are not stable (*: found by a scan), the best amount, error of its "
-        "fixed point, noise of its updates, largest step size for bounded second moments"
+        "fixed point, noise of its updates, largest step size for bounded second moments (empty: "
+        "not known)"
     )
     return table_of(title, heads, cure_rows(c))
 
@@ -45,7 +46,7 @@ def cure_rows(c: Certificate) -> list[dict[str, Any]]:
                 "best": f"{row['amount']} {number(t.best)}" if known else "none",
                 "error": number(row["error"]) if known else "none",
                 "noise": _noise(row["noise"]) if known else "none",
-                "alpha": number(row["mean_square_alpha"]) or "not known",
+                "alpha": number(row["mean_square_alpha"]),
             }
         )
     return rows

@@ -130,9 +130,9 @@ def learners_table(c: Certificate, *, cures: bool = False) -> Table:
         "alpha": ">largest alpha",
     }  # fmt: skip
     title = (
-        "Learners: is the mean update stable, is the variance of the traces "
-        "finite, error of the fixed point, largest constant step size (none: unstable; empty: not known, "
-        "or there is none)"
+        "Learners: is the mean update stable, is the variance of the traces finite, error of the "
+        "fixed point, largest constant step size (none: unstable; empty: not known, or there is "
+        "none)"
     )
     return table_of(title, heads, learner_rows(c, cures=cures))
 

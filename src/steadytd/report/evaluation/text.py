@@ -103,10 +103,11 @@ def ranked(e: Evaluation) -> list[Decision]:
 
 def decision_lines(e: Evaluation) -> list[Line]:
     """One decision per target, the best first; grey (bad) where it cannot be relied on."""
-    return [_decision(e, d) for d in ranked(e)]
+    return [decision_line(e, d) for d in ranked(e)]
 
 
-def _decision(e: Evaluation, d: Decision) -> Line:
+def decision_line(e: Evaluation, d: Decision) -> Line:
+    """A target's decision, or why there is none."""
     grade, text = "bad", d.headline
     if d.trusted:
         grade = {"better": "good", "worse": "worse", "undecided": "care"}[d.decision]

@@ -28,6 +28,7 @@ from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
 from steadytd.studies.analysis.tables import LEVELS, Best, reach_words, resolution
+from steadytd.studies.results import StudyResults
 
 if TYPE_CHECKING:
     import polars as pl
@@ -170,16 +171,16 @@ def summary_table(document: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def write_study_report(
-    directory: str | Path, say: Say = lambda text: None, *, pictures: bool = True
+    given: str | Path | StudyResults, say: Say = lambda text: None, *, pictures: bool = True
 ) -> tuple[Path, dict[str, Any]]:
     """Write DIR/report: the page, figures (SVG, PNG, PDF) and tables. Return page and document.
 
     Without `pictures` the figures are in the page only.
     """
     say("reading")
-    reading = read_study(directory)
+    reading = read_study(given)
     document = study_document(reading)
-    place = Path(directory) / "report"
+    place = reading.results.directory / "report"
     with filling(place) as made:
         html, figures = _html(reading, document, say, pictures)
         say("drawing")
@@ -297,11 +298,17 @@ def _shown(
         "paired": [text.paired_table(name, found) for name, found in paired.items() if found],
         "penalties": [text.penalty_table(found) for found in penalties(chapter)],
         "by_lam": text.lam_table(lams, rows) if rows else None,
-        "left_out": [b.algorithm for b in chapter.best if b.algorithm not in curves_drawn(chapter)],
+        "left_out": left_out(chapter),
         "sensitivity": figures.get("sensitivity", []),
         **{kind: first.get(kind) for kind in ("curves", "overview")},
         "best_picture": first.get("best"),
     }
+
+
+def left_out(chapter: Chapter) -> list[str]:
+    """The learners whose curves are not drawn."""
+    drawn = curves_drawn(chapter)
+    return [b.algorithm for b in chapter.best if b.algorithm not in drawn]
 
 
 def _configurations(reading: Reading) -> pl.DataFrame:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.learners import learner as make_learner
 from steadytd.mdp.problem import Problem
 from steadytd.studies.analysis.reading import Chapter, Prediction, instances, predict
 from steadytd.studies.analysis.tables import axes_of, short, tally
@@ -122,7 +121,7 @@ def _penalty(chapter: Chapter, plain: str, penalised: str) -> Penalty:
     return Penalty(
         plain=plain,
         penalised=penalised,
-        rows=[_row(chapter.start, eta, own, problems) for eta, own in groups],
+        rows=[_row(chapter, eta, own, problems) for eta, own in groups],
         step_sizes=len(shared),
         plain_steady=step_sizes(without, steady),
         penalised_steady=step_sizes(having, steady),
@@ -131,13 +130,15 @@ def _penalty(chapter: Chapter, plain: str, penalised: str) -> Penalty:
     )
 
 
-def _row(start: float, eta: float | None, own: pl.DataFrame, problems: list[Problem]) -> PenaltyRow:
+def _row(
+    chapter: Chapter, eta: float | None, own: pl.DataFrame, problems: list[Problem]
+) -> PenaltyRow:
     run, error = own.sort("error", "diverged_share").select("run", "error").row(0)
-    learner = make_learner(run)
+    learner = next(one for one in chapter.task.learners if str(one) == run)
     settings = [f"{k} {short(learner[k])}" for k in axes_of(own) if k in learner.values]
     return PenaltyRow(
         eta=eta,
-        **tally(own, start),
+        **tally(own, chapter.start),
         error=error,
         settings=", ".join(settings),
         prediction=predict(problems, learner) if problems else None,

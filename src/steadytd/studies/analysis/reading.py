@@ -132,16 +132,17 @@ class Reading:
         return sum(updates(self.results.spec, block) for block in self.results.finished)
 
 
-def read_study(directory: str | Path) -> Reading:
+def read_study(given: str | Path | StudyResults) -> Reading:
     """Read the results of a study, finished or not."""
     import polars as pl
 
-    place = Path(directory)
-    if not place.is_dir():
+    results = given if isinstance(given, StudyResults) else StudyResults(Path(given))
+    if not results.directory.is_dir():
         raise InputError(
-            f"there is no directory '{place}'; name the one that `steadytd study` wrote."
+            f"there is no directory '{results.directory}'; name the one that `steadytd study` "
+            "wrote."
         )
-    results = StudyResults(place)
+    results = results.again()
     if not results.finished:
         raise _nothing_to_report(results)
     rows = results.rows("grid")
