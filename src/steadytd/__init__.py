@@ -42,6 +42,7 @@ _ROOMS = {
     "logs.batch": ("LogBatch",),
     "logs.example": ("sample_log",),
     "logs.log": ("Log", "open_log"),
+    "logs.models": ("with_policy",),
     "logs.write": ("write_log",),
     "mdp.action_values": ("ActionValues",),
     "mdp.moments": ("Expectation", "Moments"),

@@ -77,7 +77,7 @@ def test_kept_code_is_found_again(own_cache: Path, kept: Path) -> None:
 LOADING = """
 import sys
 from numba import njit
-from steadytd.base.jit import keep
+from steadytd.base.jit import cached
 
 RIGHT = hash("text")
 
@@ -88,7 +88,7 @@ def hashed(x):  # refers to names that Numba gives out with the functions that i
     return hash(x) == RIGHT
 
 for function, given in ((plain, 1.5), (hashed, "text")):
-    function = keep(njit(function), lambda: "code")
+    function = cached(njit(function), lambda: "code")
     right = function(given)
     hits = sum(function.stats.cache_hits.values())
     print(right, hits, "numba.np.linalg" in sys.modules)

@@ -184,7 +184,7 @@ def test_dask_gives_the_same_and_resumes(steadytd: Command, good: Path, tmp_path
         assert len(list(parts.iterdir())) == 2  # of either pass
 
 
-@pytest.mark.filterwarnings("default:.*results kept")
+@pytest.mark.filterwarnings("default:.*results saved")
 def test_a_checkpoint_of_other_rows_is_said_in_one_line(
     good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -57,8 +57,8 @@ def text(alpha):  # type: ignore[no-untyped-def]
 SAID = {
     no_return: r"^law no_return returns nothing; it must return one number.* `return` missing\?$",
     an_array: r"^law an_array returns an array of shape \(3,\); it must return one number.*w: x",
-    slip: r"^law slip uses 'gama', which is nowhere defined; did you mean 'gamma', as an argument",
-    hidden: r"^law hidden uses 'qqqq', which is nowhere defined; define it\.$",
+    slip: r"^law slip uses 'gama', which is not defined; did you mean 'gamma', as an argument",
+    hidden: r"^law hidden uses 'qqqq', which is not defined; define it\.$",
     too_few: r"^law too_few returns 1; it must return 2 numbers.*\(w: x and x_next\)\.$",
     strange: r"^law strange uses 'open', which cannot be compiled; a law works with numbers",
     text: r"^law text cannot be compiled: ",

@@ -329,7 +329,6 @@ def test_actions_that_are_not_discrete() -> None:
     for column, words in [
         (pa.array(np.linspace(0, 1, n)), r"discrete actions \(whole numbers\), got 0.008"),
         (fixed_lists(np.zeros((n, 2))), "single discrete actions, got lists of 2 numbers"),
-        (pa.array(["left"] * n), "is to be estimated, but column 'action' does not hold numbers"),
     ]:
         spoilt = open_log(table.set_column(3, "action", column), discount=0.9)
         with pytest.raises(InputError, match=words):

@@ -24,7 +24,7 @@ from tests.support.helpers import random_problem
 from tests.support.log_helpers import write_problem_log
 from tests.support.other_code import changed
 
-STALE = "were made from other rows or belong elsewhere; they were computed again"
+STALE = "came from other rows or another evaluation; they were computed again"
 WEIGHT = 0.5
 
 
@@ -130,7 +130,7 @@ def test_a_changed_part_is_computed_and_no_other(
     evaluate(file, tmp_path / "c")
     rewritten(file, lambda r: np.r_[r[:-1], r[-1] + 1.0])
     parts_read.clear()
-    with pytest.warns(UserWarning, match="^1 of the results kept"):
+    with pytest.warns(UserWarning, match="^1 of the results saved"):
         again = evaluate(file, tmp_path / "c")
     assert len(parts_read) == 1 and parts_read[0].end is None
     assert value(again) == value(evaluate(file, None))
@@ -174,7 +174,7 @@ def test_exchanged_files_are_noticed(file: Path, tmp_path: Path, parts_read: lis
     first = evaluate(file, kept)
     exchange(*sorted(kept.glob("part-*"))[:2])
     parts_read.clear()
-    with pytest.warns(UserWarning, match=f"^2 of the results kept in .* {STALE}"):
+    with pytest.warns(UserWarning, match=f"^2 of the results saved in .* {STALE}"):
         assert value(evaluate(file, kept)) == value(first)
     assert len(parts_read) == 2
     assert value(evaluate(file, kept)) == value(first)  # repaired: nothing more to say
@@ -185,7 +185,7 @@ def test_an_exchanged_file_of_online_learners(file: Path, tmp_path: Path) -> Non
     wanted = [value(evaluate(file, kept, learners=[f"td:alpha={a}"])) for a in (0.01, 0.02)]
     exchange(*kept.glob("online-*"))
     for alpha, expected in zip((0.01, 0.02), wanted, strict=True):
-        with pytest.warns(UserWarning, match="^1 of the results kept"):
+        with pytest.warns(UserWarning, match="^1 of the results saved"):
             assert value(evaluate(file, kept, learners=[f"td:alpha={alpha}"])) == expected
 
 

@@ -272,8 +272,10 @@ def test_actions_as_lists_and_as_text() -> None:
     lists = table.set_column(3, "action", pa.array([[0.5, 1.0], [2.0, 3.0]]))
     batch = next(open_log(lists, discount=0.9).batches())
     assert batch.action is not None and batch.action.tolist() == [[0.5, 1.0], [2.0, 3.0]]
-    text = table.set_column(3, "action", pa.array(["left", "right"]))
-    assert next(open_log(text, discount=0.9).batches()).action is None
+    log = open_log(table.set_column(3, "action", pa.array(["right", "left"])), discount=0.9)
+    batch = next(log.batches())
+    assert batch.action is not None and batch.action.tolist() == [1, 0]
+    assert log.schema.actions == ("left", "right")
 
 
 def test_sample_is_uniform_without_replacement_and_repeatable() -> None:

@@ -74,7 +74,7 @@ def test_the_least_probability() -> None:
         ({"engine": 3}, r"unknown engine '3'"),
         ({"value_at": None}, r"unknown place for values \(value_at\) 'None'"),
         ({"progress": 3}, r"progress must be a function \(done, total\), got 3"),
-        ({"checkpoint": 3}, r"checkpoint must be a text or a path, got 3"),
+        ({"checkpoint": 3}, r"checkpoint must be a string or a path, got 3"),
     ],
 )
 def test_options_of_the_wrong_type(options: dict[str, Any], message: str) -> None:

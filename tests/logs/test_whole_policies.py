@@ -265,7 +265,7 @@ def test_names_with_numbers_and_maps(tmp_path: Path) -> None:
     assert seen(open_log(parquet, discount=0.9))[0] == seen(open_log(flat, discount=0.9))[0]
     text = table_of(rows_of()).set_column(3, "action", pa.array(["left"] * 6))
     with pytest.raises(
-        InputError, match=r"'target_probs_x' has the probabilities of all actions, but"
+        InputError, match=r"probabilities of 3 actions, but only 1 of them have names"
     ):
         open_log(text, discount=0.9)
     lone = table_of(rows_of()).drop_columns("target_probs_x")

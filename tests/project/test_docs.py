@@ -40,8 +40,11 @@ RUNNABLE = [page for page in sorted(DOCS.rglob("*.md")) if TOOL.snippets(page)]
     [pytest.param(p, marks=[pytest.mark.slow] if p.stem in SLOW else []) for p in RUNNABLE],
     ids=[p.stem for p in RUNNABLE],
 )
-def test_snippets_print_and_draw_what_the_page_shows(page: Path) -> None:
+def test_snippets_print_and_draw_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If this fails because a number has changed for good: `python docs/run_snippets.py`."""
+    monkeypatch.chdir(tmp_path)  # some write files
     text = page.read_text(encoding="utf-8")
     results = TOOL.run(page)
     shown = [snippet.shown for snippet in TOOL.snippets(page)]

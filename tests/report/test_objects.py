@@ -278,7 +278,7 @@ def test_an_evaluation_is_read_again(
         content = {name: file[name] for name in file.files}
     bad = str(content["content"]).replace("steadytd.evaluation.result:Evaluation", "os:system")
     np.savez(tmp_path / "bad.npz", **{**content, "content": np.array(bad)})
-    with pytest.raises(st.InputError, match="'os:system' is no record of an evaluation"):
+    with pytest.raises(st.InputError, match="'os:system' is not a record of an evaluation"):
         st.load_evaluation(tmp_path / "bad.npz")
 
 

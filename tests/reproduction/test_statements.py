@@ -85,17 +85,17 @@ CASES: list[tuple[Statement, Evidence, Evidence]] = [
 def test_a_statement_tells_curves_apart(
     statement: Statement, shows: Evidence, does_not: Evidence
 ) -> None:
-    assert statement.shown(shows) is True or statement.shown(shows) == np.True_
-    assert not statement.shown(does_not)
+    assert statement.holds(shows) is True or statement.holds(shows) == np.True_
+    assert not statement.holds(does_not)
 
 
 def test_both_needs_both() -> None:
     statement = say.both(say.turns_at(2, 500, 0.1, 50, "turns"), say.ends_at(10, 0.1))
-    assert statement.words == "turns; about 10"
+    assert statement.text == "turns; about 10"
     assert statement.number == 10
-    assert statement.shown(evidence(valley(2)))
-    assert not statement.shown(evidence(valley(3)))
-    assert not statement.shown(evidence([*valley(2)[:-1], 11]))
+    assert statement.holds(evidence(valley(2)))
+    assert not statement.holds(evidence(valley(3)))
+    assert not statement.holds(evidence([*valley(2)[:-1], 11]))
 
 
 def test_first_above() -> None:

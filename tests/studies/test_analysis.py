@@ -17,7 +17,7 @@ from steadytd.learners import algorithm, learner
 from steadytd.problems import problem
 from steadytd.studies.analysis.penalty import _plain_forms, penalties
 from steadytd.studies.analysis.reading import read_study
-from steadytd.studies.analysis.tables import LEVELS, compare, holm, reach_words, reaches
+from steadytd.studies.analysis.tables import LEVELS, compare, holm, reach_text, reaches
 from steadytd.studies.spec import Task, parse_spec
 from steadytd.studies.study import Study
 from steadytd.theory.same import same_update
@@ -108,7 +108,7 @@ def test_step_counts_are_those_of_a_loop() -> None:
             expected = sorted(first)[half - 1]
             assert found.step == (None if np.isinf(expected) else expected)
             if found.step is None:
-                assert reach_words(found, 50).startswith("not in 50")
+                assert reach_text(found, 50).startswith("not in 50")
             else:
                 assert sum(t <= found.step for t in first) >= half
                 assert found.after is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +192,16 @@ def test_command_line(
     assert "TD with clipped importance ratios" in capsys.readouterr().out
     assert call(monkeypatch, "run", "mine/mine.npz", f"{law}:alpha=0.1", "--steps", "50") == 0
     assert "clipped_td:alpha=0.1" in capsys.readouterr().out
+    assert call(monkeypatch, "certify", "three_state", "--json",
+                "--learner", f"{law}:ceiling=2", "--learner", "lstd") == 0  # fmt: skip
+    asked, solved = json.loads(capsys.readouterr().out)["asked"]
+    c, learner = st.certify("three_state"), st.learner(clipped_td, alpha=1, ceiling=2)
+    assert asked["stable"] and asked["error"] == pytest.approx(c.error(c.fixed_point(learner)))
+    assert asked["largest_alpha"] == pytest.approx(c.largest_alpha(learner))
+    assert solved["stable"] and solved["largest_alpha"] is None
+    assert call(monkeypatch, "certify", "three_state", "--learner", f"{law}:ceiling=2") == 0
+    row = next(x for x in capsys.readouterr().out.splitlines() if "clipped_td" in x)
+    assert row.split()[1:3] == ["stable", "3.333"]
     for text, message in (
         ("mine/my.py:clip:alpha=1", "Known: clipped_td. Write for instance mine/my.py:clipped_td."),
         ("other.py:clip:alpha=1", "there is no Python file 'other.py'"),
@@ -236,7 +247,7 @@ MISTAKES: dict[str, dict[str, object]] = {
     },
     "two problems are called 'hers'; give one a label": {"problems": [hers(), hers(0.3)]},
     "there is no file 'gone.npz'": {"problems": ["gone.npz"]},
-    "must be texts, and its values numbers, texts, lists, dictionaries, problems, laws": {
+    "must be strings, its values numbers, strings, lists, dictionaries, problems, laws": {
         "problems": [object()]
     },
 }

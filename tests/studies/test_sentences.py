@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pytest
 import scipy.stats
 
 from steadytd.base.errors import listed
 from steadytd.base.numbers import interval, number, ordinal, percent, rounded, with_error
 from steadytd.learners import learner as make_learner
 from steadytd.studies.analysis import summary as words
-from steadytd.studies.analysis.reading import Chapter, Prediction, predict
+from steadytd.studies.analysis.reading import Chapter, Prediction
 from steadytd.studies.analysis.tables import Best, at_the_edge, axes_of, mean_of
 from steadytd.studies.spec import Task, parse_spec
 from tests.support.draws import examples
@@ -451,20 +450,3 @@ def test_every_caveat_is_true_of_drawn_results() -> None:
             assert CAVEATS[start](text, chapter), text
             seen.add(start)
     assert seen == set(list(CAVEATS)[:2])
-
-
-def test_a_penalty_can_lower_the_error_where_td_is_stable() -> None:
-    """So no sentence may say that it only costs."""
-    from steadytd.problems import problem
-
-    kolter, map_29 = problem("kolter"), problem("collision", seed=29)
-    for p, eta, without, having in (
-        (kolter, 1.918e-4, 2.717, 0.000447),
-        (map_29, 0.355, 0.701, 0.673),
-    ):
-        td = predict([p], make_learner("td:alpha=0.1"))
-        penalised = predict([p], make_learner(f"perturbed_td:alpha=0.1,eta={eta}"))
-        assert td is not None and td.stable == 1.0
-        assert penalised is not None and penalised.stable == 1.0
-        assert td.asymptote == pytest.approx(without, rel=1e-3)
-        assert penalised.asymptote == pytest.approx(having, rel=3e-3)

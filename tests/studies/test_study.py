@@ -337,7 +337,7 @@ def test_a_full_disk_keeps_what_is_finished(
         return write_whole(path, content)
 
     monkeypatch.setattr(dataset, "write_whole", full)
-    with pytest.raises(st.InputError, match=r"the disk is full.*finished so far is kept"):
+    with pytest.raises(st.InputError, match=r"the disk is full.*finished block is saved"):
         make().run(out=tmp_path / "out")
     assert len(tree(tmp_path / "out")) == 3
     monkeypatch.undo()
@@ -381,7 +381,7 @@ def test_comments_do_not_change_a_study_and_fresh_begins_anew(partial: Path) -> 
 def test_one_run_at_a_time_in_a_directory(partial: Path) -> None:
     from filelock import FileLock
 
-    at_work = pytest.raises(st.InputError, match="another run of a study is at work")
+    at_work = pytest.raises(st.InputError, match="another process is running a study")
     with FileLock(partial / ".lock"), at_work:
         make().run(out=partial)
 

@@ -126,23 +126,6 @@ def run(out: Path) -> tuple[list[str], dict[str, bytes]]:
     return said, {path.name: path.read_bytes() for path in sorted((out / "grid").iterdir())}
 
 
-def test_files_are_used_again_and_exchanged_ones_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("steadytd.studies.blocks.WORK", 100.0)  # a block for each seed
-    _, first = run(tmp_path)
-    assert len(first) == 2
-    said, again = run(tmp_path)
-    assert again == first and said == ["2 of 2 blocks of the grid are finished."]
-    names, contents = list(first), list(first.values())
-    for name, content in zip(names, reversed(contents), strict=True):
-        (tmp_path / "grid" / name).write_bytes(content)
-    said, repaired = run(tmp_path)
-    assert repaired == first
-    wanted = "is not a result of this study; it is computed again."
-    assert len(said) == 2 and all(text.endswith(wanted) for text in said)
-
-
 def test_results_of_other_code_are_left_alone(tmp_path: Path) -> None:
     _, first = run(tmp_path)
     with changed("steadytd.engine.schedule"):

@@ -134,8 +134,8 @@ def test_names_and_texts_stand_for_tables() -> None:
 LISTS = [
     ('problems = "baird"', r"line 1, problems: must be a list; .*\[\[problems\]\].*got 'baird'"),
     ('problems = ["bairt"]', r"line 1, problems\[0\]: unknown problem 'bairt'; did you mean"),
-    ("problems = [3]", r"line 1, problems\[0\]: must be a table of keys \(.* text\), got 3"),
-    ('problem = ["baird"]', r"line 1, problem: must be a text, got \['baird'\]"),
+    ("problems = [3]", r"line 1, problems\[0\]: must be a table of keys \(.* string\), got 3"),
+    ('problem = ["baird"]', r"line 1, problem: must be a string, got \['baird'\]"),
     ('learners = ["td:alpha"]', r"learners\[0\]: td: expected key=value, got 'alpha'"),
     ('learners = ["td:alpa=1"]', r"learners\[0\].alpa: unknown parameter .*'alpha'"),
     ("learners = { td = 1 }", r"learners: must be a list; tables stand under \[\[learners\]\]"),
@@ -331,8 +331,8 @@ def test_arrays_and_numbers_of_numpy_in_a_dictionary() -> None:
 
 BAD_DICTIONARIES = {
     "seeds is missing; a study needs it": {"problem": "baird", "steps": 9, "learners": []},
-    "values numbers, texts, lists": {"learners": [{"name": "td", "alpha": object()}]},
-    "a study's keys must be texts": {3: 4},
+    "values numbers, strings, lists": {"learners": [{"name": "td", "alpha": object()}]},
+    "a study's keys must be strings": {3: 4},
     "unknown key 'sedes'; did you mean 'seeds'": {"problem": "baird", "sedes": 2, "steps": 9,
                                                   "learners": [{"name": "td", "alpha": 1}],
                                                   "seeds": 1},

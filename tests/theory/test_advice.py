@@ -9,13 +9,12 @@ import pytest
 
 import steadytd as st
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import number
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.recommend import LONG, Option, candidates, choice, compared, equally_good
 from tests.support.draws import certified, seeds
 from tests.support.helpers import random_problem
-from tests.support.made import absorbing, with_rewards
+from tests.support.made import with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
 
 
@@ -50,12 +49,8 @@ def test_findings_on_the_papers_problems(name: str) -> None:
     assert set(findings(st.problem(name))) == EXPECTED[name] | {"recommended"}
 
 
-def test_td_unstable_gives_the_numbers() -> None:
+def test_a_finding_as_text_and_as_json() -> None:
     finding = findings(st.problem("three_state"))["td_unstable"]
-    assert finding.numbers["eta_pd"] == pytest.approx(29 / 70)
-    assert finding.numbers["eta_hurwitz"] == pytest.approx(29 / 70)
-    least = np.linalg.eigvals(Certificate(st.problem("three_state")).A()).real.min()
-    assert finding.numbers["growth_rate"] == pytest.approx(-least)
     assert "every eta above 0.4143" in finding.text
     assert str(finding) == f"td_unstable: {finding.text}"
     assert finding.to_dict() == {
@@ -68,26 +63,6 @@ def test_td_unstable_gives_the_numbers() -> None:
 def test_td_stable_on_policy() -> None:
     codes = findings(on_policy())
     assert {"td_stable", "bias", "recommended"} == set(codes)
-    c = Certificate(on_policy())
-    assert codes["td_stable"].numbers["td_error"] == pytest.approx(c.error(c.fixed_point("td")))
-
-
-@pytest.mark.slow
-def test_td_stable_does_not_blame_a_penalty_that_helps() -> None:
-    """TD is stable, and yet a penalty may lower the error: it says which it is."""
-    seen = set()
-    for seed in range(12):
-        p = random_problem(seed, gamma=0.9)
-        c = Certificate(changed(p, pi=p.mu))
-        (td, *_) = c.advice
-        etas = np.linspace(0.0, 1.0, 400) ** 2 * max(1.0, c.bounds["paper"])
-        least = min(c.error(c.fixed_point("perturbed_td", eta=float(eta))) for eta in etas)
-        helps = least < td.numbers["td_error"] / 1.05
-        assert td.code == "td_stable"
-        assert ("lowers that by more than 5 %" in td.text) is not helps
-        assert (f"eta=auto, {number(c.best_eta)}, has" in td.text) is helps
-        seen.add(helps)
-    assert seen == {True, False}
 
 
 def test_sign_reversal_is_said_and_another_learner_recommended() -> None:
@@ -144,15 +119,6 @@ def test_bound_loose_where_it_costs_something(kind: str, seeds: range) -> None:
             assert c.bounds["paper"] >= 2.0 * c.eta_pd
 
 
-def test_rank_deficient_and_no_coverage() -> None:
-    rank = findings(st.problem("baird"))["rank_deficient"]
-    assert rank.numbers == {"rank": 7, "features": 8}
-    missing = findings(absorbing([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
-    assert missing["no_coverage"].numbers == {"states": [0, 1]}
-    assert missing["rank_deficient"].numbers == {"rank": 1, "features": 2}
-    assert not {"no_coverage", "rank_deficient"} & set(findings(st.problem("three_state")))
-
-
 def test_many_missing_states_are_abbreviated() -> None:
     n = 12
     P = np.zeros((n, 1, n))
@@ -182,7 +148,7 @@ def test_a_slow_learner_is_replaced_by_its_direct_solver() -> None:
     assert "tdc would have 1 % of its slowest mode left after" in found.text
     assert "alpha" not in found.text.partition(":")[0]  # a direct solver has no step size
     for law in compared():
-        name, direct = law.name, law.standing.solver
+        name, direct = law.name, law.role.solver
         eta = {"eta": 0.7} if "perturbed" in name else {}
         np.testing.assert_allclose(
             c.problem.Phi @ c.fixed_point(direct, **eta),

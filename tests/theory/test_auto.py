@@ -89,6 +89,7 @@ def test_auto_where_there_is_no_model() -> None:
     ):
         with pytest.raises(st.InputError, match=f"{name}=auto needs a known model, which a live"):
             st.learner(text).start(n_features=2)
+        assert st.learner(text).replace(**{name: 1}).automatic == []
 
 
 def test_auto_with_several_policies() -> None:

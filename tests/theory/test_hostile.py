@@ -18,9 +18,9 @@ ODD: tuple[Any, ...] = (None, 3, [], object(), b"td", 1j)
     ("ask", "said"),
     [
         (st.certify, "needs a problem or the name of one"),
-        (st.learner, "a learner is a text such as"),
-        (lambda x: st.grid(x, alpha=[0.1]), "a learner is a text such as"),
-        (lambda x: st.run("three_state", x, steps=9), "at least one learner|a learner is a text"),
+        (st.learner, "a learner is a string such as"),
+        (lambda x: st.grid(x, alpha=[0.1]), "a learner is a string such as"),
+        (lambda x: st.run("three_state", x, steps=9), "at least one learner|a learner is a string"),
         (lambda x: st.learner("td", alpha=1).start(x), "n_features must be a whole number >= 1"),
         (st.study, "a study is the path of a file"),
         (lambda x: st.certify("three_state").path([x]), r"eta must be a finite number >= 0"),
@@ -61,13 +61,12 @@ def test_penalties_of_proofs(eta: Any) -> None:
         st.certify("three_state").proof(eta=eta)
 
 
-@pytest.mark.parametrize("entry", [3, []])
 @pytest.mark.parametrize("key", ["problems", "learners"])
-def test_entries_of_studies(key: str, entry: Any) -> None:
+def test_entries_of_studies(key: str) -> None:
     given = {"steps": 10, "seeds": 1, "problems": [{"name": "three_state"}]}
     given["learners"] = [{"name": "td", "alpha": 0.1}]
     with pytest.raises(st.InputError, match="must be a table of keys"):
-        st.study({**given, key: [entry]})
+        st.study({**given, key: [3]})
 
 
 def fails(m: Any, values: Any) -> Any:

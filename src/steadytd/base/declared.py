@@ -26,8 +26,8 @@ def by_name(owner: str, option: str, given: object) -> dict[str, Any]:
     for name in given:
         if not (isinstance(name, str) and name.isidentifier() and not iskeyword(name)):
             raise InputError(
-                f"{owner}: a name in `{option}` must be letters, digits and _, and no word of "
-                f"Python's own, got {name!r}."
+                f"{owner}: a name in `{option}` must be letters, digits and _, and not a "
+                f"Python keyword, got {name!r}."
             )
     return dict(given)
 
@@ -37,12 +37,12 @@ def require_functions(owner: str, given: Iterable[object]) -> None:
     for one in given:
         if not isinstance(one, FunctionType):
             raise InputError(
-                f"{owner}: what is to be compiled must be a function written with def, got {one!r}."
+                f"{owner}: only a function written with def can be compiled, got {one!r}."
             )
         if raising := _raising(one, set()):
             raise InputError(
-                f"{owner}: {raising} has a `raise` or `assert`, and compiled code cannot hand an "
-                "exception on; return math.nan instead: the learner then counts as diverged."
+                f"{owner}: {raising} has a `raise` or `assert`, which compiled code cannot have; "
+                "return math.nan instead: the learner then counts as diverged."
             )
 
 

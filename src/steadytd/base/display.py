@@ -8,6 +8,7 @@ place that imports upward.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,24 @@ class Displayable(InNotebooks):
         text: str = _renderer().text(self)
         return text
 
-    def plot(self) -> Any:
-        """An Altair chart, to display, change or save: `x.plot().properties(width=300)`."""
-        return _renderer().chart(self)
+    def plot(
+        self,
+        *,
+        learners: Sequence[Any] | Mapping[Any, str] | str | None = None,
+        problems: Sequence[str] | Mapping[str, str] | str | None = None,
+        columns: int | None = None,
+        font_size: float | None = None,
+        width: float | None = None,
+    ) -> Any:
+        """An Altair chart, to display, change or save: `x.plot().save("figure.pdf")`.
+
+        Of a run or a study, `learners` says which are drawn, in this order; a dictionary gives them
+        other names: `{"td": "TD", "tdc": "TDC"}`. Of a study, `problems` does the same for its
+        panels, of which `columns` stand side by side. For print, `width` is that of each panel and
+        `font_size` that of all texts, in points; notes below titles are then left to the caption.
+        """
+        given = {"learners": learners, "problems": problems, "columns": columns}
+        return _renderer().chart(self, width, font_size, given)
 
     def report(self, path: str | Path) -> Path:
         """Write the page that the command line writes to `path`, such as "page.html"."""

@@ -1,6 +1,6 @@
-"""The decorators for compiled functions, and where their machine code is kept.
+"""The decorators for compiled functions, and where their machine code is cached.
 
-Machine code is kept under the cache directory, in files named by a hash of all it is made from: the
+Machine code is cached in files named by a hash of all it is made from: the
 text of the function's module and of every module of ours that it imports (`identity.modules`),
 the types of the arguments, the options, the versions of Python, Numba and LLVM, the processor, and
 Numba's settings in the environment. So a change in `engine/step/kernels.py` is noticed by all that
@@ -44,12 +44,12 @@ MOST = 1 << 30  # bytes of all files; beyond that the oldest are removed
 
 
 def compiled(function: F) -> F:
-    """Compile when first called, keep on disk, release the interpreter's lock.
+    """Compile when first called, cache on disk, release the interpreter's lock.
 
     Strict IEEE arithmetic; a division by zero gives inf or NaN, as in NumPy.
     """
     plain = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-    return _kept_as_module(plain(function))
+    return _cached_by_module(plain(function))
 
 
 def compiled_disjoint(function: F) -> F:
@@ -57,10 +57,10 @@ def compiled_disjoint(function: F) -> F:
     disjoint = njit(
         nogil=True, error_model="numpy", no_cfunc_wrapper=True, **numba_internals.disjoint()
     )  # fmt: skip
-    return _kept_as_module(disjoint(function))
+    return _cached_by_module(disjoint(function))
 
 
-def not_kept(function: F) -> F:
+def uncached(function: F) -> F:
     """As `compiled`, but anew in every process: for functions of the user's."""
     return njit(nogil=True, error_model="numpy")(function)
 
@@ -68,15 +68,15 @@ def not_kept(function: F) -> F:
 def inner(function: F) -> F:
     """For a function that only compiled ones call, and that becomes part of them.
 
-    Python has no way in, so Numba leaves out what turns Python's objects into numbers. It is kept
-    with those.
+    Python has no way in, so Numba leaves out what turns Python's objects into numbers. It is
+    cached with those.
     """
     plain = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
     return plain(function)
 
 
-def keep(dispatcher: F, stamp: Callable[[], str]) -> F:
-    """Keep the machine code of a compiled function on disk; `stamp` hashes what it is made from.
+def cached(dispatcher: F, stamp: Callable[[], str]) -> F:
+    """Cache the machine code of a compiled function on disk; `stamp` hashes what it is made from.
 
     The stamp is asked for when the function is first compiled, not when it is defined.
     """
@@ -85,10 +85,10 @@ def keep(dispatcher: F, stamp: Callable[[], str]) -> F:
 
 
 @cache
-def say_compiling(kept: bool = True) -> None:
+def say_compiling(saved: bool = True) -> None:
     """Tell who waits at a terminal or in a notebook, once, what the first seconds are spent on."""
     if watched():
-        more = "; the machine code is cached" if kept else ""
+        more = "; the machine code is cached" if saved else ""
         print(f"steadytd: compiling ...{more}", file=sys.stderr)
 
 
@@ -137,15 +137,15 @@ def _tidy_once(directory: Path) -> None:
     tidy(directory)
 
 
-def _kept_as_module(dispatcher: F) -> F:
-    """Kept by the code of the module that holds the function, if that is one of ours."""
+def _cached_by_module(dispatcher: F) -> F:
+    """Cached by the code of the module that holds the function, if that is one of ours."""
     module = dispatcher.__module__
     ours = module.partition(".")[0] == PACKAGE
-    return keep(dispatcher, lambda: modules(module)) if ours else dispatcher
+    return cached(dispatcher, lambda: modules(module)) if ours else dispatcher
 
 
 class _OnDisk:
-    """What a Numba function asks for kept machine code.
+    """What a Numba function asks for cached machine code.
 
     A damaged or exchanged file is removed, and written again.
     """
@@ -182,7 +182,7 @@ class _OnDisk:
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep a compiled function, if it can be kept and the directory can be written to."""
+        """Cache a compiled function, if that is possible and the directory can be written to."""
         packed = numba_internals.pack(signature, result)
         if packed is None:
             return

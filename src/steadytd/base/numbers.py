@@ -85,13 +85,17 @@ class SizeError(InputError):
     """Something that would not fit into memory."""
 
 
+def machine_memory() -> float:
+    """The memory of this machine in bytes; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
 def most_bytes() -> float:
     """What one thing may take of this machine's memory."""
-    try:
-        memory = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not every system says it
-        return MOST_BYTES
-    return min(MOST_BYTES, SHARE * memory)
+    return min(MOST_BYTES, SHARE * machine_memory())
 
 
 def require_room(what: str, size: float, remedy: str) -> None:
@@ -102,8 +106,8 @@ def require_room(what: str, size: float, remedy: str) -> None:
     most = most_bytes()
     if size > most:
         raise SizeError(
-            f"{what} would take {memory(size)}, more than the {memory(most)} that it may take on "
-            f"this machine; {remedy}."
+            f"{what} would take {memory(size)}, more than the {memory(most)} allowed on this "
+            f"machine; {remedy}."
         )
 
 

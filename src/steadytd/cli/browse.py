@@ -85,8 +85,8 @@ def show(
     what: Annotated[
         list[str],
         typer.Argument(
-            help="The name of a problem, a learner or a log; perhaps its kind before it. "
-            "A law of yours is FILE.py:LAW; the file is run.",
+            help="A problem, a learner or a log; its kind may stand before its name. "
+            "A law of your own is FILE.py:LAW; the file is run.",
             metavar="[KIND] NAME",
             autocompletion=names,
         ),

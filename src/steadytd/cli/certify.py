@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from steadytd.evaluation.result import Evaluation
     from steadytd.logs.log import Log
     from steadytd.report.text import Table
+    from steadytd.theory.certificate import Certificate
 
 LEAVE = "leave it out"
 
@@ -43,6 +44,14 @@ def certify(
     ],
     eta: Annotated[
         list[float] | None, typer.Option("--eta", help="Also report on this penalty; repeatable.")
+    ] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--learner",
+            help="Also report on this learner; repeatable. A law of yours is "
+            "FILE.py:LAW:key=value; the file is run.",
+        ),
     ] = None,
     policy: Annotated[
         int | None,
@@ -89,7 +98,7 @@ def certify(
 
       steadytd certify collision:seed=7
 
-      steadytd certify mine.npz --json
+      steadytd certify mine.npz --learner my_laws.py:my_law --json
 
       steadytd certify log.parquet --discount 0.99 --features rbf:100
     """
@@ -102,6 +111,7 @@ def certify(
             {
                 "--out": (directory is not None, "for its pictures use steadytd evaluate --out"),
                 "--policy": (policy is not None, "use --target"),
+                "--learner": (bool(learner), "use steadytd evaluate --learner"),
                 "--cures": (cures, LEAVE),
                 "--alpha": (alpha is not None, LEAVE),
                 "--proof": (proof is not None, LEAVE),
@@ -137,9 +147,11 @@ def certify(
     with err.status(f"certifying {plain(problem)}") as status:
         c = do(problem, policy or 0)
         runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
+        asked = [_asked(c, text) for text in learner or ()]
         document = c.to_dict(etas, cures=cures) if as_json else {}
         parts = [] if as_json else answer(c, etas, cures=cures)
         parts += [] if as_json or alpha is None else [_single_runs(runs, alpha)]
+        parts += [_asked_table(asked)] if asked and not as_json else []
         others = rest(c, cures=cures) if full and not as_json else []
         if directory is not None:
             status.update("drawing")
@@ -148,7 +160,7 @@ def certify(
             )
     if as_json:
         at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
-        print_json(document | at)
+        print_json(document | at | ({"asked": asked} if asked else {}))
     else:
         print_answer(parts, others, full)
     print_page(page, show, as_json)
@@ -176,6 +188,33 @@ def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> No
     write_whole(path, json_text(made))
     text = f"proof: [bold]{plain(str(path))}[/] ({plain(made['claim'])})"
     err.print(text, highlight=False, soft_wrap=True)
+
+
+def _asked(c: Certificate, text: str) -> dict[str, Any]:
+    """One learner that was asked about: its mean update, and the error of its fixed point."""
+    learner = c.resolved(text)
+    stable = c.is_stable(learner)
+    return {
+        "learner": text,
+        "stable": stable,
+        "error": c.error(c.fixed_point(learner)),
+        "largest_alpha": c.largest_alpha(learner) if stable and "alpha" in learner.values else None,
+    }
+
+
+def _asked_table(asked: list[dict[str, Any]]) -> Table:
+    from steadytd.report.text import Table
+
+    rows = [
+        (row["learner"], "stable" if row["stable"] else "unstable", number(row["error"]),
+         number(row["largest_alpha"], 3))
+        for row in asked
+    ]  # fmt: skip
+    title = (
+        "Learners asked about: is the mean update stable, error of its fixed point, largest "
+        "constant step size at which the mean converges"
+    )
+    return Table(title, ("learner", "!mean", ">error", ">alpha"), rows)
 
 
 def _single_runs(rows: list[dict[str, Any]], alpha: float) -> Table:

@@ -37,8 +37,9 @@ Discount = Annotated[
     typer.Option("--discount", help="Discount in [0, 1]; needed unless the log has it."),
 ]
 Target = Annotated[
-    list[str] | None, typer.Option("--target", help="Only this target; repeatable. Default: all.")
+    list[str] | None, typer.Option("--target", help="Only this target, or name=column; repeatable.")
 ]
+PICKLES = (".joblib", ".pkl", ".pickle", ".pt", ".pth", ".sav")  # of models in files
 FEATURES = typer.Option(help="auto, raw, poly:K, rbf:N, fourier:K, tiles:NxM or onehot.")
 Map = Annotated[
     list[str] | None,
@@ -47,6 +48,10 @@ Map = Annotated[
 Unit = Annotated[
     str | None,
     typer.Option("--unit", help="Column of users, patients, ...: their episodes belong together."),
+]
+Obs = Annotated[
+    list[str] | None,
+    typer.Option("--obs", help="Columns of any kind that are the observation: segment,basket."),
 ]
 Estimate = Annotated[
     bool,
@@ -66,6 +71,7 @@ def evaluate(
     ] = None,
     columns: Map = None,
     unit: Unit = None,
+    obs: Obs = None,
     estimate: Estimate = False,
     reward_range: Annotated[
         str | None,
@@ -113,7 +119,10 @@ def evaluate(
         float | None, typer.Option(help="With --require: better by this, or not worse by this.")
     ] = None,
     line: Annotated[
-        bool, typer.Option("--json-line", help="With --require: print it alone, as a line of JSON.")
+        bool,
+        typer.Option(
+            "--json-line", help="With --require: print that result only, as a line of JSON."
+        ),
     ] = False,
     show_page: Open = False,
     no_figures: Annotated[bool, typer.Option("--no-figures", hidden=True)] = False,
@@ -153,12 +162,12 @@ def evaluate(
         logs, discount = _sample(logs, discount)
     if not logs:
         raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
-    log = opened(logs, discount, target, columns, estimate, unit)
+    log = opened(logs, discount, target, columns, estimate, unit, obs)
     if required is not None and required.target not in log.targets:
         raise unknown("target", required.target, log.targets)
     if directory is not None:
         require_writable(directory)
-    for note in log.notes:
+    for note in log.notes if as_json or line else ():
         say(note)
     with _unused(checkpoint), reporting(None, "reading") as update:
         e = do(
@@ -227,21 +236,36 @@ def opened(
     columns: list[str] | None,
     estimate: bool,
     unit: str | None = None,
+    obs: list[str] | None = None,
 ) -> Log:
     """The log, with its behaviour probabilities or the wish to estimate them."""
-    from steadytd.evaluation.behavior import require_behavior
     from steadytd.logs.log import open_log
 
-    for i, name in enumerate(targets or []):
-        if name in (targets or [])[:i]:
-            raise InputError(f"the target '{name}' is given twice; leave one out.")
     source = logs[0] if len(logs) == 1 else logs
-    log = open_log(
-        source, discount=discount, targets=targets or None, columns=mapped(columns), unit=unit
-    )
-    if not estimate:
-        require_behavior(log)
-    return log
+    names = [name for text in obs or [] for name in text.split(",") if name]
+    return open_log(
+        source, discount=discount, targets=_targets(targets or []), columns=mapped(columns),
+        unit=unit, obs=names or None, needs=("action" if estimate else "behavior_prob",),
+    )  # fmt: skip
+
+
+def _targets(given: list[str]) -> list[str] | dict[str, str] | None:
+    """The targets of `--target name` and `--target name=column`; models in files are refused."""
+    pairs = [text.partition("=") for text in given]
+    names = [name for name, _, _ in pairs]
+    for name, _, column in pairs:
+        if names.count(name) > 1:
+            raise InputError(f"the target '{name}' is given twice; leave one out.")
+        if Path(column).suffix.lower() in PICKLES:
+            raise InputError(
+                f"--target {name}={column}: such a file is a pickle, and opening one can run any "
+                "code, so it is not read here. Write the column in Python, where you trust the "
+                f"model: st.write_log('log.parquet', st.with_policy(frame, '{name}', model)), and "
+                f"say --target {name}."
+            )
+    if not any(column for _, _, column in pairs):
+        return names or None
+    return {name: column or name for name, _, column in pairs}
 
 
 def ranged(given: str | None) -> tuple[float, float] | None:

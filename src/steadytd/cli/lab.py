@@ -15,11 +15,11 @@ from steadytd.cli.console import WHOLE, out
 def lab(
     problem: Annotated[
         list[str] | None,
-        typer.Option("--problem", help="A problem of yours (.npz), or name:key=value; repeatable."),
+        typer.Option("--problem", help="Your own problem (.npz), or name:key=value; repeatable."),
     ] = None,
     law: Annotated[
         list[Path] | None,
-        typer.Option("--law", help="A Python file with laws of yours; it is run. Repeatable."),
+        typer.Option("--law", help="A Python file that defines laws; it is run. Repeatable."),
     ] = None,
     port: Annotated[int, typer.Option(**WHOLE, help="Port; 0 takes any free one.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,

@@ -29,7 +29,8 @@ def monitor(
         float | None, typer.Option(help="Discount in [0, 1]; 1 unless given.")
     ] = None,
     level: Annotated[
-        float | None, typer.Option(help="Of all decisions, at all looks; 0.95 unless given.")
+        float | None,
+        typer.Option(help="Confidence level of all decisions together; 0.95 unless given."),
     ] = None,
     unit: Unit = None,
     unit_episodes: Annotated[

@@ -133,7 +133,7 @@ class Window(NamedTuple):
     more: int = 0
 
 
-class Standing(NamedTuple):
+class Role(NamedTuple):
     """How the certificate treats a law.
 
     `place` orders the laws that it compares and may recommend (0: not compared). `solver` names
@@ -146,7 +146,7 @@ class Standing(NamedTuple):
     exhibit: bool = False
 
 
-ORDINARY = Standing()
+ORDINARY = Role()
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Law:
     own is not a step along a gradient and has no step size; see `second_order` for what it returns.
     A law that moves its vectors only in the last of every so many steps says with `every` which
     hyper-parameter that number is; its `expectation` is a mean over all steps.
-    `standing` says how the certificate treats the law.
+    `role` says how the certificate treats the law.
     """
 
     name: str
@@ -188,11 +188,11 @@ class Law:
     variants: Mapping[str, Law | None] = field(default_factory=dict)  # None: this law itself
     action_values: bool = False
     block: BlockKind | None = None
-    standing: Standing = ORDINARY
+    role: Role = ORDINARY
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isprintable():
-            raise InputError(f"the name of a law must be a printable text, got {self.name!r}.")
+            raise InputError(f"the name of a law must be a printable string, got {self.name!r}.")
         require_functions(f"law {self.name}", self.functions)
         for name, param in self.params.items():
             if not isinstance(param, Param):
@@ -237,8 +237,8 @@ class Law:
         for name, window in self.windows.items():
             if not self._counts(window.param, window.more):
                 raise InputError(
-                    f"law {self.name}: the window of {name} must be a hyper-parameter that is a "
-                    f"whole number, at least 1 with what is added to it; got {window}."
+                    f"law {self.name}: the window of {name} must be a whole hyper-parameter, "
+                    f"at least 1 after adding {window.more}; got {window.param!r}."
                 )
 
     def _counts(self, name: str, more: int = 0) -> bool:
@@ -381,7 +381,7 @@ def law(
     variants: Mapping[str, Law | None] | None = None,
     action_values: bool = False,
     block: BlockKind | None = None,
-    standing: Standing = ORDINARY,
+    role: Role = ORDINARY,
     name: str = "",
 ) -> Callable[[Function], Law]:
     """Turn a function into a `Law`, usable wherever the name of a learner is.

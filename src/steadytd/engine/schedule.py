@@ -33,12 +33,12 @@ def factors(first: int, count: int, power: float, delay: float) -> Floats:
 
 
 def step_factors(first: int, count: int, power: float, delay: float) -> Floats:
-    """As `factors`, kept for the next learner or seed that takes the same steps."""
-    return _kept(first, count, power, delay) if power else _kept(0, count, 0.0, 1.0)
+    """As `factors`, cached for the next learner or seed that takes the same steps."""
+    return _cached(first, count, power, delay) if power else _cached(0, count, 0.0, 1.0)
 
 
 @lru_cache(maxsize=256)
-def _kept(first: int, count: int, power: float, delay: float) -> Floats:
+def _cached(first: int, count: int, power: float, delay: float) -> Floats:
     found = factors(first, count, power, delay)
     found.flags.writeable = False
     return found

@@ -341,9 +341,9 @@ class EstimatedLog(Log):
             yield replace(batch, behavior_prob=probability, action=action)
         self.floored = floored
 
-    def reads(self) -> tuple[object, ...]:
+    def reads(self) -> dict[str, object]:
         """That of the log, and the fitted behaviour policy."""
-        return *super().reads(), self.behavior
+        return {**super().reads(), "behavior": self.behavior}
 
     def read_contents(self, columns: Collection[str] | None = None) -> str:
         """A hash of what `batches(columns)` reads."""
@@ -375,12 +375,13 @@ def opened(
     batch_rows: int,
     seed: int,
     unit: str | None = None,
+    obs: Sequence[str] | None = None,
 ) -> Log:
     """The log with behaviour probabilities; they are estimated only if `behavior` asks for it."""
     estimating = _is_estimate(behavior)
     known = None if estimating else behavior
     if isinstance(source, Log):
-        given = {"targets": targets, "columns": columns, "behavior": known}
+        given = {"targets": targets, "columns": columns, "behavior": known, "obs": obs}
         if unit != source.unit:
             given["unit"] = unit
         for name, value in given.items():
@@ -390,7 +391,8 @@ def opened(
     else:
         log = open_log(
             source, discount=discount, targets=targets, columns=columns, behavior=known,
-            unit=unit, batch_rows=batch_rows,
+            unit=unit, obs=obs, batch_rows=batch_rows,
+            needs=("action",) if estimating else () if callable(known) else ("behavior_prob",),
         )  # fmt: skip
     if not estimating:
         require_behavior(log)

@@ -70,6 +70,7 @@ def evaluate(
     columns: ColumnMap | None = None,
     behavior: Any = None,
     unit: str | None = None,
+    obs: Sequence[str] | None = None,
     value_at: Literal["auto", "start", "states"] = "auto",
     reward_range: tuple[float, float] | None = None,
     horizon: int | None = None,
@@ -115,11 +116,11 @@ def evaluate(
         raise InputError(f"progress must be a function (done, total), got {progress!r}.")
     for name, given in (("checkpoint", checkpoint), ("address", address)):
         if given is not None and not isinstance(given, str | Path):
-            raise InputError(f"{name} must be a text or a path, got {given!r}.")
+            raise InputError(f"{name} must be a string or a path, got {given!r}.")
     stated = stated_range(reward_range, horizon)
     check_hidden(nothing_hidden, behavior)
     asked = with_drl(requests(learners))
-    log = opened(source, discount, targets, columns, behavior, batch_rows, seed, unit)
+    log = opened(source, discount, targets, columns, behavior, batch_rows, seed, unit, obs)
     if not log.targets:
         raise InputError(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
@@ -236,7 +237,7 @@ def _with_action_values(
             f"'{lacking[0]}' are not known; add a column target_probs_{lacking[0]} (a list), give "
             f"the target as a function of observations that returns them, or leave {names[0]} out."
         )
-    if usual and log.whole and features.n_features * log.n_actions <= FEW:
+    if usual and log.whole and not lacking and features.n_features * log.n_actions <= FEW:
         usual_ones = [k for k, v in OWN.items() if issubclass(v, ActionEstimator) and v.usual]
         return [*asked, *requests(usual_ones)]
     return asked
@@ -272,11 +273,12 @@ def conclude(
         selection = select(whole.curves[t], returns, second_of.get(t))
         about = overlap(first.ratios, t, plan.targets[t]), stabilities[t]
         results.append(table(evidence, t, asked[t], about, selection))
+    named = plan.features.names(facts.obs_names) if facts.obs_names else []
     calibrated = calibrate(first.probabilities)
     if facts.behavior_estimated:
         reason = "the probabilities are estimates: see behavior_estimated"
         calibrated = LogCalibration(0, False, reason=reason)
-    general = findings("log", of_log(facts, calibrated))
+    general = findings("log", of_log(facts, calibrated, named))
     warnings, recommended, sides = list(general), {}, []
     probabilities = Probabilities(calibrated, {}, {})
     for t, result in enumerate(results):
@@ -310,6 +312,10 @@ def conclude(
         settings=settings,
         probabilities=probabilities,
         places=visits(
-            whole.sampled, {one.name: one.omega for one in results}, plan.features, facts.continuing
+            whole.sampled,
+            {one.name: one.omega for one in results},
+            plan.features,
+            facts.continuing,
+            named,
         ),
     )

@@ -116,10 +116,23 @@ class LogFacts:
     unit: str | None = None  # the column of units
     effective_units: float = math.nan  # (sum n_u)^2 / sum n_u^2, n_u the starts of unit u
     recurring: dict[str, Any] = field(default_factory=dict)  # of an unused column, see `recurring`
+    notes: tuple[str, ...] = ()  # what was assumed of the table
+    obs_names: tuple[str, ...] = ()  # of the numbers of an observation, where columns were named
+    actions: tuple[str, ...] = ()  # by their numbers, where they are named
+
+    def action(self, number: float) -> str:
+        """The name of an action, or its number."""
+        named = self.actions and number == int(number)
+        return visible(self.actions[int(number)]) if named else f"{number:g}"
 
 
-def of_log(f: LogFacts, calibration: LogCalibration) -> dict[str, Any]:
-    """The facts of the log as a whole; `calibration` is that of its probabilities."""
+def of_log(
+    f: LogFacts, calibration: LogCalibration, features: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The facts of the log as a whole; `calibration` is that of its probabilities.
+
+    `features` are the features' names, where columns of the log were named.
+    """
     few = f.continuing and f.rows < FEWEST_ROWS
     numbers = f.behavior_numbers
     counted = bool(numbers.get("counted")) and bool(numbers.get("calibrated"))
@@ -132,9 +145,9 @@ def of_log(f: LogFacts, calibration: LogCalibration) -> dict[str, Any]:
         "estimated": float(f.behavior_estimated),
         "estimated_unstated": float(f.behavior_estimated and not (f.nothing_hidden and counted)),
         "calibration_failures": float(not calibration.fine),
-        "calibration_worst": "" if calibration.fine else _worst(calibration),
+        "calibration_worst": "" if calibration.fine else _worst(calibration, f, features),
         "missing_actions": len(calibration.missing) if calibration.fine else 0,
-        "missing_names": ", ".join(f"{a.action:g}" for a in calibration.missing[:5]),
+        "missing_names": ", ".join(f.action(a.action or 0.0) for a in calibration.missing[:5]),
         "truncated": f.truncated,
         "episodes": f.episodes,
         "discount_left": 0.0 if f.continuing else f.discount_left,
@@ -154,11 +167,11 @@ def independent(f: LogFacts) -> str:
     return f"{count(f.units, 'stretch', 'stretches')} of rows" if f.divided else "episodes"
 
 
-def _worst(c: LogCalibration) -> str:
+def _worst(c: LogCalibration, f: LogFacts, features: Sequence[str]) -> str:
     """What of the logged probabilities is wrong, in a few words."""
     if c.off:
         a = max(c.off, key=lambda a: abs(a.mean - a.expected) / max(a.hi - a.lo, 1e-300))
-        which = "" if a.action is None else f" over rows with action {a.action:g}"
+        which = "" if a.action is None else f" over rows with action {f.action(a.action)}"
         limit = "should be" if c.whole else "cannot exceed"
         mean, expected = number(a.mean, 3), number(a.expected, 3)
         return f"the mean of 1/behavior_prob{which} is {mean} and {limit} {expected}"
@@ -169,11 +182,15 @@ def _worst(c: LogCalibration) -> str:
             f"{number(b.happened, 2)}"
         )
     if c.features is not None and not c.features.fine:
-        return f"action {c.features.action} depends on features that its probability ignores"
+        action = f.action(c.features.action)
+        return f"action {action} depends on features that its probability ignores"
     assert c.leaning is not None
     size = "large" if c.leaning.large else "small"
-    which = "a group of features" if c.leaning.feature is None else f"feature {c.leaning.feature}"
-    return f"action {c.leaning.action:g} is taken too often where {which} is {size}"
+    feature = c.leaning.feature
+    named = features and feature is not None
+    which = "a group of features" if feature is None else f"feature {feature}"
+    which = f"'{visible(features[feature or 0])}'" if named else which
+    return f"action {f.action(c.leaning.action)} is taken too often where {which} is {size}"
 
 
 def log_facts(
@@ -206,6 +223,9 @@ def log_facts(
         unit=log.unit,
         effective_units=math.nan if log.unit is None else effective_number(evidence.starts),
         recurring=recurring(log, evidence.first.sample.outcomes),
+        notes=log.notes,
+        obs_names=log.schema.obs_names,
+        actions=tuple(map(str, log.schema.actions)),
     )
 
 
@@ -246,7 +266,7 @@ def of_target(values: TargetValues, f: LogFacts, log: LoggedReturns) -> dict[str
     }
     if support is not None:
         facts["unseen_share"] = support.share
-        facts["unseen_actions"] = ", ".join(map(str, support.unseen))
+        facts["unseen_actions"] = ", ".join(map(f.action, support.unseen))
         facts["next_probs_missing"] = support.left_out
     return facts
 

@@ -131,8 +131,8 @@ def mean_interval(totals: Floats, sizes: Floats, tail: float, least: float = 0.0
     return Interval(mean - reach, mean + reach)
 
 
-def resampled(value: float, replicates: Floats, units: int, level: float = 0.95) -> Interval:
-    """The bias-corrected percentile interval of resamples, widened for few units.
+def resampled(value: float, replicates: Floats, units: int) -> Interval:
+    """The bias-corrected 95 % percentile interval of resamples, widened for few units.
 
     Its levels are those of Student's t with units - 1 degrees of freedom, times sqrt(n / (n - 1)),
     because the percentiles of a resample of n units spread less than the estimate does.
@@ -146,7 +146,7 @@ def resampled(value: float, replicates: Floats, units: int, level: float = 0.95)
         return NONE
     below = float(np.mean(finite < value) + 0.5 * np.mean(finite == value))
     shift = min(max(float(ndtri(below)), -MOST_BIAS), MOST_BIAS)
-    reach = math.sqrt(units / (units - 1.0)) * student(0.5 + level / 2.0, units - 1)
+    reach = math.sqrt(units / (units - 1.0)) * student(0.975, units - 1)
     levels = [float(ndtr(2.0 * shift + x)) for x in (-reach, reach)]
     lo, hi = np.quantile(finite, levels).tolist()
     return Interval(lo, hi)

@@ -85,4 +85,4 @@ def _kind(written: str) -> type:
         named = issubclass(found, tuple) and hasattr(found, "_fields")
         if named or dataclasses.is_dataclass(found):
             return found
-    raise InputError(f"'{written}' is no record of an evaluation")
+    raise InputError(f"'{written}' is not a record of an evaluation")

@@ -296,6 +296,12 @@ class Evaluation(Displayable):
         return str(self.settings["features_reason"])
 
     @property
+    def feature_names(self) -> list[str]:
+        """What the features are called; by the columns where these were named (`obs=`)."""
+        obs = self.log.obs_names or [f"obs_{i}" for i in range(self.features.n_obs)]
+        return self.features.names(obs)
+
+    @property
     def assumptions(self) -> list[str]:
         """What no log can show, and the answer takes for granted."""
         return [

@@ -67,15 +67,19 @@ class Visits(NamedTuple):
 
 
 def visits(
-    table: RowTable | None, omegas: Mapping[str, Floats], features: FeatureMap, continuing: bool
-) -> Visits | None:
-    """The shares of all targets whose omega is known; None where no whole episode was sampled."""
+    table: RowTable | None, omegas: Mapping[str, Floats], features: FeatureMap, continuing: bool,
+    named: Sequence[str] = (),
+) -> Visits | None:  # fmt: skip
+    """The shares of all targets whose omega is known; None where no whole episode was sampled.
+
+    `named` are the features' names, where columns of the log were named.
+    """
     known = {name: omega for name, omega in omegas.items() if np.isfinite(omega).all()}
     if table is None or not known:
         return None
     X = table.X[: len(table)]
     weight = np.ones(len(X)) if continuing else table.discounted
-    place, found = _states(X, features) or _cells(X)
+    place, found = _states(X, features, named) or _cells(X)
 
     def shares(values: Floats) -> Floats:
         total = np.maximum(np.bincount(place, weights=values, minlength=place.max() + 1), 0.0)
@@ -85,10 +89,12 @@ def visits(
     return found._replace(log=shares(weight), targets=targets)
 
 
-def _states(X: Floats, features: FeatureMap) -> tuple[Longs, Visits] | None:
+def _states(
+    X: Floats, features: FeatureMap, names: Sequence[str] = ()
+) -> tuple[Longs, Visits] | None:
     """The row's state, where the features are one per state, or tell few states apart."""
     distinct, place = np.unique(X, axis=0, return_inverse=True)
-    named = features.states
+    named = list(names) if names and features.states else features.states
     if named is None and len(distinct) > FEW_STATES:
         return None
     names = tuple(_name(i, x, named) for i, x in enumerate(distinct))

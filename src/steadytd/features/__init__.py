@@ -43,7 +43,7 @@ def feature_map(spec: object, seed: int = 0) -> FeatureMap:
     if not isinstance(spec, str):
         if not (hasattr(spec, "fit") and hasattr(spec, "transform")) or isinstance(spec, type):
             raise InputError(
-                f"features must be a text such as 'rbf:300', or an object with fit and transform, "
+                "features must be a string such as 'rbf:300', or an object with fit and transform, "
                 f"got {spec!r}."
             )
         return Transformer(transformer=spec)

@@ -7,7 +7,7 @@ arrays (`state`), and `save_arrays` writes nothing else.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -61,6 +61,10 @@ class FeatureMap(ABC):
     def states(self) -> list[str] | None:
         """The observation that each feature stands for, where a feature stands for a state."""
         return None
+
+    def names(self, obs: Sequence[str]) -> list[str]:
+        """What the features are called, where `obs` names the numbers of an observation."""
+        return [f"feature {i}" for i in range(self.n_features)]
 
     def __str__(self) -> str:
         return self.spec

@@ -9,7 +9,7 @@ long log need not be refused; `unknown` returns which rows it concerns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,6 +51,22 @@ class OneHot(ArrayMap):
         ['1, 0', '3, 0.5']
         """
         return [", ".join(f"{value:g}" for value in row) for row in self.state["known"]]
+
+    def names(self, obs: Sequence[str]) -> list[str]:
+        """The observation of each state; of levels (`segment=new`) those that are 1.
+
+        >>> OneHot().fit([[1, 3], [0, 2]]).names(["segment=new", "size"])
+        ['size=2', 'segment=new, size=3']
+        """
+
+        def name(row: list[float]) -> str:
+            pairs = zip(obs, row, strict=True)
+            said = [
+                one if "=" in one else f"{one}={x:g}" for one, x in pairs if x or "=" not in one
+            ]
+            return ", ".join(said) or "none"
+
+        return [name(row) for row in self.state["known"].tolist()]
 
     @property
     def most_active(self) -> int:

@@ -8,7 +8,7 @@ in order of degree: (m + K)! / (m! K!) of them for m varying columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import Any, ClassVar
@@ -34,6 +34,19 @@ class Poly(ArrayMap):
     form = "poly:K"
     constant = 0
     arrays: ClassVar[Mapping[str, str]] = {"columns": "m", "mean": "m", "scale": "m"}
+
+    def names(self, obs: Sequence[str]) -> list[str]:
+        """Products of names.
+
+        >>> Poly((2,)).fit([[-1.0, -1.0], [1.0, 1.0]]).names(["a", "b"])
+        ['1', 'a', 'b', 'a a', 'a b', 'b b']
+        """
+        columns, found = self.state["columns"].tolist(), ["1"]
+        parent, variable = monomials(len(columns), *self.numbers)
+        for i, j in zip(parent[1:].tolist(), variable[1:].tolist(), strict=True):
+            own = obs[columns[j]]
+            found.append(f"{found[i]} {own}" if i else own)
+        return found
 
     def _learn(self, sample: NDArray[Any]) -> State:
         return standard(sample)

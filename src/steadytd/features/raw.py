@@ -7,7 +7,7 @@ Columns that are constant in the sample are left out: the constant feature repla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -29,6 +29,14 @@ class Raw(ArrayMap):
     form = "raw"
     constant = 0
     arrays: ClassVar[Mapping[str, str]] = {"columns": "m", "mean": "m", "scale": "m"}
+
+    def names(self, obs: Sequence[str]) -> list[str]:
+        """The constant, and the observations.
+
+        >>> Raw().fit([[0.0, 5.0], [2.0, 5.0]]).names(["basket", "age"])
+        ['1', 'basket']
+        """
+        return ["1", *(obs[i] for i in self.state["columns"].tolist())]
 
     def _learn(self, sample: NDArray[Any]) -> State:
         return standard(sample)

@@ -130,7 +130,7 @@ def _json(values: dict[str, Any], spec: str) -> str:
         except (TypeError, ValueError):
             same = False
         if not same and not isinstance(value, tuple):
-            raise _cannot_save(spec, f"'{name}' is {type(value).__name__}, not a number or text")
+            raise _cannot_save(spec, f"'{name}' is {type(value).__name__}, not a number or string")
     return json.dumps(values)
 
 

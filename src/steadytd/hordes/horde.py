@@ -18,7 +18,7 @@ from steadytd.base.arrays import Floats, read_only
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import SizeError, count, memory, whole
+from steadytd.base.numbers import SizeError, count, machine_memory, memory, whole
 from steadytd.base.parallel import in_turn
 from steadytd.engine.active import fits
 from steadytd.engine.block import group_key
@@ -88,10 +88,7 @@ def horde(
 def _require_memory(predictions: Sequence[HordePrediction], d: int, size: int) -> None:
     """Refuse a Horde whose weights alone would not fit into this machine's memory."""
     needed = d * size * sum(len(p.learner.law.vectors) for p in predictions)
-    try:
-        available = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not every system tells
-        return
+    available = machine_memory()
     if needed > available:
         raise SizeError(
             f"the weights of {len(predictions):,} predictions with {d:,} features would take "

@@ -133,7 +133,7 @@ def learner(algorithm_or_text: str | Law | Learner, /, **params: object) -> Lear
         return Learner(algorithm_or_text, params)
     if not isinstance(algorithm_or_text, str):
         raise InputError(
-            f"a learner is a text such as 'td:alpha=0.1', a law or a learner, got "
+            f"a learner is a string such as 'td:alpha=0.1', a law or a learner, got "
             f"{algorithm_or_text!r:.60}."
         )
     found = law_of(algorithm_or_text)

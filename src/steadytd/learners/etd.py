@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.engine.law import LAM, Standing, law
+from steadytd.engine.law import LAM, Role, law
 from steadytd.mdp.moments import Expectation, Moments
 
 
@@ -68,7 +68,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     writes={"w": "z"},
     idle_at_rho_zero=True,
     expectation=expectation,
-    standing=Standing(4, "lsetd"),
+    role=Role(4, "lsetd"),
 )
 def etd(reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float) -> float:
     """w += alpha delta z, where z carries the emphasis."""

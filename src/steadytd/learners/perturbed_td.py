@@ -44,7 +44,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.engine.law import LAM, Param, Standing, accumulating_trace, law
+from steadytd.engine.law import LAM, Param, Role, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 ETA = Param("penalty", low=0.0, auto=True, cure=True)
@@ -96,7 +96,7 @@ def outside(
     writes={"w": "z"},
     idle_at_rho_zero=True,
     expectation=scaled_expectation,
-    standing=Standing(3, "perturbed_lstd"),
+    role=Role(3, "perturbed_lstd"),
     variant_param="penalty",
     variants={"scaled": None, "outside": outside},
 )

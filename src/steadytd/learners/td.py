@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from steadytd.engine.law import LAM, Standing, accumulating_trace, law
+from steadytd.engine.law import LAM, Role, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 
@@ -53,7 +53,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     writes={"w": "z"},
     idle_at_rho_zero=True,
     expectation=expectation,
-    standing=Standing(1, "lstd"),
+    role=Role(1, "lstd"),
 )
 def td(reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float) -> float:
     """w += alpha delta z."""

@@ -39,7 +39,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from steadytd.engine.law import AUTO_RATIO, LAM, Standing, accumulating_trace, law
+from steadytd.engine.law import AUTO_RATIO, LAM, Role, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 
@@ -55,7 +55,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     traces={"z": accumulating_trace},
     writes={"w": ("z", "x_next"), "h": ("z", "x")},
     expectation=expectation,
-    standing=Standing(2, "lstd"),
+    role=Role(2, "lstd"),
 )
 def tdc(
     reward: float,

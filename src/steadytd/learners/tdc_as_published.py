@@ -45,7 +45,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.law import LAM, RATIO, Param, Standing, law
+from steadytd.engine.law import LAM, RATIO, Param, Role, law
 from steadytd.mdp.moments import Expectation, Moments
 
 PARAMS = {"ratio": RATIO, "lam": LAM, "h0": Param("h starts at h0 times w0", default=0.0)}
@@ -104,7 +104,7 @@ def with_pi(
     expectation=lambda m, values: weighted(m, values, m.mu),
     variant_param="weight",
     variants={"none": None, "pi": with_pi},
-    standing=Standing(exhibit=True),
+    role=Role(exhibit=True),
 )
 def tdc_as_published(
     reward: float, gamma_next: float, w_x: float, w_x_next: float, h_x: float,

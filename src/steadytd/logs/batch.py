@@ -196,6 +196,12 @@ def _probabilities(
 ) -> tuple[dict[str, Floats], Floats | None, Floats | None]:  # fmt: skip
     """Of the logged actions under each target and the behaviour policy, and of all actions."""
     most = float(np.finfo(np.float64).max) if schema.densities else 1.0
+    sets = schema.columns.get("allowed_actions") if schema.n_actions else None
+    allowed = None
+    if sets is not None:
+        allowed = np.zeros((chunk.batch.num_rows, schema.n_actions))
+        known = values.list_size(chunk.batch.column(str(sets)).type) or 0
+        allowed[:, :known] = values.matrix(chunk, sets.parts, known)
     obs = ahead.table[: chunk.batch.num_rows]
     targets: dict[str, Floats] = {}
     behavior: Floats | None = None
@@ -210,6 +216,8 @@ def _probabilities(
                 taken = values.action_indices(chunk, column, action, schema.n_actions)
             whole.append(_whole(policy, chunk, following, schema, ahead))
             entries = np.take_along_axis(whole[-1][: len(obs)], taken[:, None], axis=1)[:, 0]
+            if allowed is not None:
+                _require_allowed(policy, chunk, whole[-1][: len(obs)], allowed)
         if logged:
             name = policy.logged_name
             found = policy.logged_at(chunk, obs, action, entries, most)
@@ -219,6 +227,17 @@ def _probabilities(
                 targets[policy.target] = values.target_probabilities(chunk, name, found, most)
     every = np.stack(whole, axis=1) if whole and "probs" in fields else None
     return targets, behavior, every
+
+
+def _require_allowed(policy: PolicySource, chunk: Chunk, probs: Floats, allowed: Floats) -> None:
+    """A policy known as a whole is 0 outside the candidate sets."""
+    outside = np.where(allowed > 0.0, 0.0, probs)
+    index = values.first_false(np.all(outside <= values.SLACK, axis=1))
+    if index is not None:
+        rule = f"{policy.label} must give probability 0 to actions that are not allowed in the row"
+        got = f"{outside[index].max():.6g} for action {outside[index].argmax()}"
+        remedy = "set it to 0 and divide the others by their sum"
+        raise values.fault(chunk, policy.whole_name, index, rule, got, remedy)
 
 
 def _whole(

@@ -24,16 +24,19 @@ ColumnMap = Mapping[str, str | Sequence[str]]
 class Meaning:
     """What a column of the schema holds."""
 
-    kind: Literal["whole number", "flag", "number", "vector", "action", "unit"]
+    kind: Literal["whole number", "flag", "number", "vector", "action", "unit", "time"]
     required: bool = False
     nullable: bool = False  # no row needs a value
 
 
 TARGET, WHOLE, NEXT_WHOLE = "target_prob_", "target_probs_", "next_target_probs_"
 BEHAVIOR, BEHAVIOR_LOG = (
-    ("behavior_prob", "pscore", "action_prob"),
+    (
+        "behavior_prob", "pscore", "action_prob", "propensity_score", "propensity", "logging_prob",
+        "action_probability",
+    ),
     ("behavior_logp", "action_logp"),
-)
+)  # fmt: skip
 BEHAVIOR_WHOLE = "behavior_probs"
 SCHEMA = {
     "episode_id": Meaning("whole number", required=True),
@@ -45,8 +48,23 @@ SCHEMA = {
     "action": Meaning("action"),
     "next_obs": Meaning("vector", nullable=True),
     "discount": Meaning("number"),
+    "timestamp": Meaning("time"),
+    "allowed_actions": Meaning("vector"),
+    "keep_prob": Meaning("number"),
     BEHAVIOR_WHOLE: Meaning("vector", nullable=True),
     **dict.fromkeys((*BEHAVIOR, *BEHAVIOR_LOG), Meaning("number")),
+}
+ALIASES: dict[str, tuple[str, ...]] = {  # beside those of the behaviour policy
+    "episode_id": ("episode", "session_id", "session", "trajectory_id", "trajectory"),
+    "t": ("step", "timestep", "time_step"),
+    "timestamp": ("ts", "time", "datetime", "event_time", "created_at"),
+    "obs": ("observation", "observations", "context", "state"),
+    "reward": ("rewards", "r"),
+    "terminated": ("terminal", "terminals", "done"),
+    "truncated": ("timeout", "timeouts"),
+    "action": ("arm", "treatment"),
+    "allowed_actions": ("candidates", "candidate_actions", "available_actions", "action_set"),
+    "keep_prob": ("keep_probability", "sampling_prob", "inclusion_prob"),
 }
 BY_TARGET = {  # the name begins with this, and ends with that of a target
     TARGET: Meaning("number"),
@@ -91,19 +109,20 @@ def find_columns(
     file: str, schema: Any, column_map: ColumnMap | None, targets: Sequence[str] | None
 ) -> Columns:
     """The log's columns in the Arrow schema of a file; `targets=None` takes every target."""
-    if column_map is not None and not isinstance(column_map, Mapping):
-        raise InputError(
-            f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {column_map!r}."
-        )
-    finder = _Finder(file, schema, dict(column_map or {}))
-    plain = [finder.find(name) for name in SCHEMA if name not in (*BEHAVIOR, *BEHAVIOR_LOG)]
+    finder = Finder(file, schema, dict(column_map or {}))
+    elsewhere = (*BEHAVIOR, *BEHAVIOR_LOG, "timestamp")  # of a timestamp the column t is made
+    plain = [finder.find(name) for name in SCHEMA if name not in elsewhere]
+    there = {column.name for column in plain if column is not None}
+    for name, meaning in SCHEMA.items():
+        if meaning.required and name not in there:
+            raise finder.missing(name)
     found = [*plain, finder.behavior(), *finder.targets(targets)]
     columns = {column.name: column for column in found if column is not None}
     finder.refuse_misspelled(columns)
     return columns
 
 
-class _Finder:
+class Finder:
     """Looks up the schema's names in one file, through the column map."""
 
     def __init__(self, file: str, schema: Any, column_map: dict[str, str | Sequence[str]]) -> None:
@@ -128,6 +147,7 @@ class _Finder:
             raise InputError(f"{file}: two columns are named '{twice[0]}'; rename one of them.")
 
     def missing(self, name: str, why: str = "") -> InputError:
+        """The error for a column that is not there."""
         hint = str(unknown("column", name, self.present)).removeprefix("unknown")
         return InputError(
             f"{self.file}: {why}there is no{hint} If it has another name, "
@@ -141,13 +161,16 @@ class _Finder:
         mapped = self.map.get(name, name)
         if not isinstance(mapped, str):
             parts = tuple(name for name in mapped if name)
-        elif mapped in self.present:
-            parts = (mapped,)
         else:
-            parts = self._numbered(mapped) if meaning.kind == "vector" else ()
-        if not parts and meaning.required:
-            raise self.missing(name)
+            others = ALIASES.get(name, ()) if name not in self.map else ()
+            found = (self._parts(one, meaning) for one in (mapped, *others))
+            parts = next(filter(None, found), ())
         return Column(name, parts, meaning) if parts else None
+
+    def _parts(self, name: str, meaning: Meaning) -> tuple[str, ...]:
+        if name in self.present:
+            return (name,)
+        return self._numbered(name) if meaning.kind == "vector" else ()
 
     @cached_property
     def stems(self) -> set[str]:
@@ -228,7 +251,7 @@ class _Finder:
     def refuse_misspelled(self, columns: Columns) -> None:
         """A column that is nearly an optional one would silently not be used."""
         logged = {BEHAVIOR[0], BEHAVIOR_LOG[0]}
-        optional = {*(name for name, m in SCHEMA.items() if not m.required)}
+        optional = {*(name for name, m in SCHEMA.items() if not m.required)} - {"timestamp"}
         optional -= {*BEHAVIOR[1:], *BEHAVIOR_LOG[1:]}
         given = {*columns, *self.map, *(logged if logged & columns.keys() else ())}
         nearly = {

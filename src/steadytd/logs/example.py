@@ -29,7 +29,7 @@ def sample_log(path: str | Path, seed: int = 0) -> Path:
     ['forward', 'hesitant']
     """
     rng = np.random.default_rng(seed)
-    rows: list[tuple[int, int, int, int, int, float, bool, bool]] = []
+    rows: list[dict[str, float]] = []
     for episode in range(EPISODES):
         cell = int(rng.integers(CELLS // 2))
         for t in range(LONGEST):
@@ -39,14 +39,14 @@ def sample_log(path: str | Path, seed: int = 0) -> Path:
             ends = new == CELLS - 1
             reward = 1.0 if ends else -0.02
             cut = not ends and t == LONGEST - 1
-            rows.append((episode, t, cell, new, action, reward, ends, cut))
+            rows.append({
+                "episode_id": episode, "t": t, "obs": cell, "next_obs": new, "action": action,
+                "reward": reward, "terminated": ends, "truncated": cut,
+            })  # fmt: skip
             cell = new
             if ends:
                 break
-    names = ("episode_id", "t", "obs", "next_obs", "action", "reward", "terminated", "truncated")
-    table = {
-        name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
-    }
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     taken = table["action"] == 1
     table["behavior_prob"] = np.where(taken, RIGHT, 1.0 - RIGHT)
     for name, right in TARGETS.items():

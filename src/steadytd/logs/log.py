@@ -217,11 +217,13 @@ class Log:
             return f"{chunk.file}, row {chunk.row}"
         raise InputError(f"the log has no row {row}.")
 
-    def reads(self) -> tuple[object, ...]:
+    def reads(self) -> dict[str, object]:
         """All that decides the batches but for the contents, functions included."""
         units = None if self.unit_values is None else self.unit_values.to_pylist()
         levels = {name: values.to_pylist() for name, values in self.levels.items()}
-        return self.schema, self.begin, self.end, self.start, self.batch_rows, units, levels
+        fields = ("schema", "begin", "end", "start", "batch_rows")
+        own = {name: getattr(self, name) for name in fields}
+        return {"units": units, "levels": levels, **own}
 
     def read_contents(self, columns: Collection[str] | None = None) -> str:
         """A hash of what `batches(columns)` reads, without making batches of it."""
@@ -240,6 +242,8 @@ def open_log(
     behavior: Policy | None = None,
     unit: str | None = None,
     extra: Mapping[str, Literal["number", "level"]] | None = None,
+    obs: Sequence[str] | None = None,
+    needs: Sequence[str] = (),
     batch_rows: int = 65_536,
 ) -> Log:
     """Open a log: a path, glob, directory or list of paths, a data frame or a Minari data set.
@@ -254,9 +258,9 @@ def open_log(
     """
     rows = whole("batch_rows", batch_rows, 1)
     opened, schema = understand(
-        open_source(source), discount, targets, columns, behavior, unit, extra
+        open_source(source), discount, targets, columns, behavior, unit, extra, obs, needs
     )
-    own, notes = schema.columns.get("discount"), []
+    own, notes = schema.columns.get("discount"), list(schema.notes)
     if discount is not None and own is not None:
         notes.append(f"the log's column '{own}' is used; the discount {discount:g} is not.")
     values = None if unit is None else distinct(opened, schema.columns["unit"])

@@ -19,10 +19,12 @@ from steadytd.base.errors import InputError, users_own
 from steadytd.base.numbers import count
 from steadytd.logs import values
 from steadytd.logs.columns import BEHAVIOR, BEHAVIOR_LOG, BEHAVIOR_WHOLE, TARGET, WHOLE, Column
+from steadytd.logs.models import is_model
 from steadytd.logs.sources.source import Chunk
 from steadytd.logs.values import Matrix, Numbers
 
-Policy = Callable[..., Any]  # see `docs/logs.md`: of observations alone, or with actions
+Function = Callable[..., Any]  # see `docs/logs.md`: of observations alone, or with actions
+Policy = Any  # a function, a fitted model, or the name of a column
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class PolicySource:
     logged: Column | None = None  # of the logged action
     all_actions: Column | None = None
     next_all_actions: Column | None = None  # in the state after the row
-    function: Policy | None = None  # in place of columns
+    function: Function | None = None  # in place of columns
     takes_action: bool = False  # a function of (obs, action), for the logged action alone
 
     @property
@@ -204,15 +206,19 @@ def check_functions(targets: object, behavior: object) -> None:
         named = False
     if not named:
         raise InputError(
-            "targets must be a list of names, or a dictionary from names to functions, got "
+            "targets must be a list of names, or a dictionary from names to policies, got "
             f"{targets!r}."
         )
     for name, policy in targets.items() if isinstance(targets, Mapping) else ():
-        if not callable(policy):
+        if hasattr(policy, "predict_proba") and not is_model(policy):
+            raise InputError(
+                f"the model of the target '{name}' has predict_proba but no classes_; fit it first."
+            )
+        if not (callable(policy) or is_model(policy) or isinstance(policy, str)):
             raise InputError(
                 f"the target '{name}' must be a function obs -> probabilities of all actions, or "
-                "(obs, action) -> probability of that action, got "
-                f"{type(policy).__name__}; name a column in the list targets=['{name}'] instead."
+                "(obs, action) -> probability of that action, a fitted model with predict_proba "
+                f"and classes_, or the name of a column, got {type(policy).__name__}."
             )
     if behavior is not None and not callable(behavior):
         raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -23,6 +23,8 @@ from steadytd.logs.columns import (
     file_names,
     find_columns,
 )
+from steadytd.logs.intake import size_of, take_in
+from steadytd.logs.models import is_model
 from steadytd.logs.policies import Policy, PolicySource, check_functions
 from steadytd.logs.sources.source import LogSource
 from steadytd.logs.units import named_column
@@ -44,6 +46,9 @@ class LogSchema:
     numeric_actions: bool
     densities: bool  # actions are continuous: probabilities may be above 1
     n_actions: int = 0  # 0: no policy is known as a whole
+    obs_names: tuple[str, ...] = ()  # of the numbers of an observation, where columns were named
+    actions: tuple[str | float, ...] = ()  # by their numbers, where they were numbered here
+    notes: tuple[str, ...] = ()  # what was assumed of the table
 
     @property
     def policies(self) -> tuple[PolicySource, ...]:
@@ -96,13 +101,18 @@ def understand(
     behavior: Policy | None,
     unit: str | None = None,
     extra: Mapping[str, Literal["number", "level"]] | None = None,
+    obs: Sequence[str] | None = None,
+    needs: Sequence[str] = (),
 ) -> tuple[LogSource, LogSchema]:
     """The source with its types decided, and what its columns mean."""
     check_functions(targets, behavior)
-    functions = targets if isinstance(targets, Mapping) else {}
-    names = None if targets is None else [] if functions else list(targets)
+    given = take_in(source, column_map, obs, targets, needs)
+    source = given.prepared()
+    policies = targets if isinstance(targets, Mapping) else {}
+    functions = {k: v for k, v in policies.items() if not is_model(v) and not isinstance(v, str)}
+    names = None if targets is None else [name for name in targets if name not in functions]
     found = [
-        find_columns(file, schema, column_map, names)
+        find_columns(file, schema, given.columns, names)
         for file, schema in zip(source.files, source.schemas, strict=True)
     ]
     if unit is not None:
@@ -122,7 +132,7 @@ def understand(
                 "all files of a log must have the same columns."
             )
         _check_types(file, schema, columns)
-    width = _size(source, columns["obs"])
+    width = size_of(source, columns["obs"])
     if width < 1:
         raise InputError(
             f"{source.files[0]}: column '{columns['obs']}', row 0 (counted from 0): an observation "
@@ -134,7 +144,7 @@ def understand(
         width=width,
         dtype=_dtype(source, columns["obs"]),
         discount=_discount(source.files[0], discount, columns),
-        targets=_targets(columns, functions),
+        targets=_targets(columns, functions, targets),
         behavior=PolicySource(
             None,
             columns.get(BEHAVIOR[0]) or columns.get(BEHAVIOR_LOG[0]),
@@ -142,20 +152,26 @@ def understand(
         ),
         numeric_actions=_all_actions(source, columns, _is_numeric),
         densities=_all_actions(source, columns, _is_continuous),
+        obs_names=() if given.encoding is None else given.encoding.names,
+        actions=given.actions,
+        notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in given.notes),
     )
     if behavior is not None:
         schema = replace(schema, behavior=PolicySource(None, function=behavior))
     return source, _with_actions(source, schema)
 
 
-def _targets(columns: Columns, functions: Mapping[str, Policy]) -> tuple[PolicySource, ...]:
-    if functions:
-        return tuple(PolicySource(name, function=one) for name, one in functions.items())
-    names = [n.removeprefix(p) for n in columns for p in (TARGET, WHOLE) if n.startswith(p)]
+def _targets(
+    columns: Columns, functions: Mapping[str, Policy], given: Iterable[str] | None
+) -> tuple[PolicySource, ...]:
+    """Functions, and columns of the others: as they were given, or in the order of the log."""
+    logged = [n.removeprefix(p) for n in columns for p in (TARGET, WHOLE) if n.startswith(p)]
     get = columns.get
     return tuple(
-        PolicySource(name, get(TARGET + name), get(WHOLE + name), get(NEXT_WHOLE + name))
-        for name in dict.fromkeys(names)
+        PolicySource(name, function=functions[name])
+        if name in functions
+        else PolicySource(name, get(TARGET + name), get(WHOLE + name), get(NEXT_WHOLE + name))
+        for name in dict.fromkeys(logged if given is None else given)
     )
 
 
@@ -163,8 +179,8 @@ def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
     """The schema with the number of actions, and with the kinds of functions found out."""
     file, sizes = source.files[0], dict[str, int]()
     for policy in schema.policies:
-        sizes[policy.whole_name] = _size(source, policy.all_actions)
-        sizes[f"next_{policy.whole_name}"] = _size(source, policy.next_all_actions)
+        sizes[policy.whole_name] = size_of(source, policy.all_actions)
+        sizes[f"next_{policy.whole_name}"] = size_of(source, policy.next_all_actions)
     sizes = {name: n for name, n in sizes.items() if n}
     if sizes:
         schema.require_actions(file, f"'{next(iter(sizes))}' has the probabilities of all actions")
@@ -188,6 +204,12 @@ def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
             )
     *targets, behavior = policies
     n_actions = next(iter(sizes.values()), 0)
+    most = size_of(source, schema.columns.get("allowed_actions"))
+    if most > n_actions > 0:
+        raise InputError(
+            f"{file}: the candidate sets and the logged actions name {most} actions, but the "
+            f"policies have probabilities of {n_actions}; give one for each action."
+        )
     return replace(schema, targets=tuple(targets), behavior=behavior, n_actions=n_actions)
 
 
@@ -237,22 +259,6 @@ def _check_types(file: str, schema: Any, columns: Columns) -> None:
                 fine = values.is_number(values.item_type(kind))
             if not fine:
                 raise values.wrong_type(file, name, expected, kind)
-
-
-def _size(source: LogSource, column: Column | None) -> int:
-    """How many numbers a value has: by the schema, or in the first row; 0 where there is none."""
-    if column is None:
-        return 0
-    if len(column.parts) > 1:
-        return len(column.parts)
-    kind = source.schemas[0].field(str(column)).type
-    if str(kind) == "null":
-        return 0
-    size = values.list_size(kind)
-    if size is None:
-        [chunk] = source.read(column.parts, 0, 1, 1)
-        size = len(chunk.batch.column(str(column))[0].as_py() or ())
-    return size
 
 
 def _check_sizes(source: LogSource, columns: Columns, width: int) -> None:

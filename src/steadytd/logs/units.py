@@ -53,8 +53,8 @@ def present(chunk: Chunk, column: Column) -> Any:
         return texts(found)
     except pa.ArrowException:
         raise InputError(
-            f"{chunk.file}: column '{column}' must hold numbers or texts to tell units apart, got "
-            f"{found.type}; name another column."
+            f"{chunk.file}: column '{column}' must hold numbers or strings to tell units apart, "
+            f"got {found.type}; name another column."
         ) from None
 
 

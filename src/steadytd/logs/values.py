@@ -176,7 +176,7 @@ def optional_matrix(
     """A matrix where rows may be null, and which are given; None where none is."""
     given = np.zeros(chunk.batch.num_rows, dtype=np.bool_)
     for name in names:
-        given |= _numpy(chunk.batch.column(name).is_valid())
+        given |= as_numpy(chunk.batch.column(name).is_valid())
     if not given.any():
         return None, given
     if not given.all():
@@ -213,7 +213,7 @@ def _plain(column: Any) -> Any:
     return column.dictionary_decode() if pt.is_dictionary(column.type) else column
 
 
-def _numpy(column: Any) -> Numbers:
+def as_numpy(column: Any) -> Numbers:
     """A column of numbers or booleans without nulls, a view where it can be.
 
     Arrow's own `to_numpy` imports pandas wherever that is installed, which takes a second.
@@ -242,7 +242,7 @@ def _numbers(chunk: Chunk, column: object, found: Any) -> Numbers:
         raise wrong_type(chunk.file, str(column), "numbers", found.type)
     if pa.types.is_decimal(found.type):
         found = found.cast(pa.float64())
-    array = _numpy(found)
+    array = as_numpy(found)
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 

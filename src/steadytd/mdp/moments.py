@@ -175,16 +175,16 @@ class Moments:
         own = self.compact
         return self if own is None else replace(own, features=own.Phi / self.span.sizes)
 
-    def least_squares(self, M: Floats, g: Floats, rcond: float | None = None) -> Floats:
+    def least_squares(self, M: Floats, g: Floats) -> Floats:
         """The least-squares solution of M w = g, for a matrix M like Phi' X Phi.
 
         Features of very different sizes are scaled to about 1 before: otherwise the small ones
         would count as dependent on the others.
         """
         if self.compact is None:
-            return np.asarray(np.linalg.lstsq(M, g, rcond=rcond)[0])
+            return np.asarray(np.linalg.lstsq(M, g)[0])
         s = power_of_two(column_lengths(self.Phi[self.visited]))
-        return np.asarray(np.linalg.lstsq(M / np.outer(s, s), g / s, rcond=rcond)[0] / s)
+        return np.asarray(np.linalg.lstsq(M / np.outer(s, s), g / s)[0] / s)
 
     @cached_property
     def T(self) -> Floats:

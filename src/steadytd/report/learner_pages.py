@@ -106,7 +106,7 @@ def _live(law: Law, example: str) -> list[str]:
     """
     run = RUN.search(example)
     if law.block is not None or law.action_values or run is None:
-        return ["What stands [below](#at-work), run and drawn: move over a line to read it. ([The "
+        return ["The example [below](#at-work), run and drawn; point at a line to read it. ([The "
                 "lab](../lab.md) runs learners of state values that take steps.)", "",
                 f"![Error of {law.name} over steps](../images/learner_{law.name}.svg)"]  # fmt: skip
     problem, learners, steps = run.groups()

@@ -10,7 +10,7 @@ import io
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,8 @@ from steadytd.report.live import live
 from steadytd.report.monitor import monitor_chart, monitor_parts, write_monitor
 from steadytd.report.pages import notebook, page
 from steadytd.report.palette import HUES, look
-from steadytd.report.study.figures import curves_chart
+from steadytd.report.paper import Chosen, for_print, known_names, some_learners
+from steadytd.report.study.figures import curves_chart, curves_drawn
 from steadytd.report.study.page import write_study_report
 from steadytd.report.study.text import best_table
 from steadytd.report.text import Line, Table, rendered
@@ -55,9 +56,10 @@ class View(NamedTuple):
     """How one kind of thing is displayed; `page` writes into a directory and returns the page."""
 
     parts: Callable[[Any], Parts]
-    chart: Callable[[Any], Any] | None = None
+    chart: Callable[..., Any] | None = None
     page: Callable[[Any, Path], Path] | None = None
     frame: Callable[[Any], Any] | None = None
+    options: tuple[str, ...] = ()  # of the chart
 
 
 def _view(result: object) -> View:
@@ -69,16 +71,28 @@ def text(result: object) -> str:
     return visible(rendered(*_view(result).parts(result)), lines=True)
 
 
-def chart(result: object) -> Any:
-    """An Altair chart without what only a whole figure may have, so it can stand beside others."""
+def chart(
+    result: object,
+    width: float | None = None,
+    font_size: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """An Altair chart without what only a whole figure may have, so it can stand beside others.
+
+    With a font size it is a whole figure.
+    """
     from altair.utils.schemapi import debug_mode
 
+    view = _view(result)
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    for name in given.keys() - set(view.options):
+        raise InputError(f"this picture has no option {name}; leave it out.")
     with debug_mode(False):  # Altair would check every dot
-        draw = _view(result).chart
-        assert draw is not None
-        made = draw(result).copy()
-    made.config = made.usermeta = alt.Undefined
-    return offline(made)
+        assert view.chart is not None
+        made = view.chart(result, **given).copy()
+        made.config = made.usermeta = alt.Undefined
+        for_paper = width is not None or font_size is not None
+        return offline(for_print(made, width, font_size) if for_paper else made)
 
 
 class Offline:
@@ -86,7 +100,8 @@ class Offline:
 
     def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
         made: Any = self
-        svg = drawn(json.dumps(described(styled(made))), ("svg",))["svg"].decode()
+        whole = made if made.config is not alt.Undefined else styled(made)
+        svg = drawn(json.dumps(described(whole)), ("svg",))["svg"].decode()
         return {"image/svg+xml": svg, "text/plain": repr(self)}
 
 
@@ -103,7 +118,7 @@ def html(result: object) -> str:
     if view.chart is not None:
         with suppress(InputError):  # a study that has not run yet has no picture
             small = chart(result)
-            if not hasattr(small, "vconcat"):
+            if not isinstance(small, alt.ConcatChart):
                 small = small.properties(**SMALL)
             picture = drawn(json.dumps(described(styled(small))), ("svg",))["svg"].decode()
     return notebook(view.parts(result), picture)
@@ -178,6 +193,10 @@ def learner_parts(learner: Learner) -> Parts:
     return [first, Table(str(learner), ("name", ">value", "meaning"), rows)]
 
 
+def _run_chart(r: Result, learners: Chosen | None = None) -> Any:
+    return run.run_chart(r) if learners is None else run.run_chart(*some_learners(r, learners))
+
+
 # Certificates
 
 
@@ -198,6 +217,8 @@ def _evaluation_chart(e: Evaluation) -> Any:
 
 # Studies
 
+STUDY_OPTIONS = ("learners", "problems", "columns")
+
 
 def _study_parts(s: Study) -> Parts:
     spec = s.spec
@@ -213,20 +234,32 @@ def _study_parts(s: Study) -> Parts:
     return [first, Table("", ("problem", ">steps", "learners"), rows)]
 
 
-def _results_chart(results: StudyResults) -> Any:
-    """The curves of every problem, one below the other."""
-    reading = read_study(results)
+def _results_chart(
+    results: StudyResults,
+    learners: Chosen | None = None,
+    problems: Chosen | None = None,
+    columns: int | None = None,
+) -> Any:
+    """The curves of every problem, one below the other or in columns."""
+    chapters = {chapter.label: chapter for chapter in read_study(results).chapters}
+    known = dict.fromkeys(name for chapter in chapters.values() for name in chapter.curves)
+    lines = None if learners is None else known_names("learner of this study:", learners, [*known])
+    panels = known_names("problem of this study:", problems or [*chapters], [*chapters])
     what = MEASURES[results.spec.file.confirm.measure]
-    drawn = [curves_chart(chapter, what) for chapter in reading.chapters]
-    parts = [one for one in drawn if one is not None]
+    parts = []
+    for label, shown in panels.items():
+        if (part := curves_chart(chapters[label], what, lines)) is not None:
+            part.config = part.usermeta = alt.Undefined
+            part.title = part.title if shown == label else heading(shown, [])
+            parts.append(part)
     if not parts:
         raise InputError(f"no learner of '{results.directory}' has a curve without overflow.")
-    for one in parts:
-        one.config = one.usermeta = alt.Undefined
     if len(parts) == 1:
         return parts[0]
-    own: Any = dict.fromkeys(("color", "strokeDash", "x", "y"), "independent")
-    return alt.vconcat(*parts).resolve_scale(**own)
+    own: Any = dict.fromkeys(("x", "y"), "independent")
+    if len({tuple(curves_drawn(chapters[label], lines)) for label in panels}) > 1:
+        own |= dict.fromkeys(("color", "strokeDash"), "independent")  # each has its own legend
+    return alt.concat(*parts, columns=columns or 1).resolve_scale(**own)
 
 
 def _results_page(results: StudyResults, place: Path) -> Path:
@@ -285,7 +318,7 @@ def _online_frame(a: OnlineLearner) -> Any:
 
 
 VIEWS: dict[type, View] = {
-    Result: View(run.answer, run.run_chart, run.write_run, lambda r: r.summary),
+    Result: View(run.answer, _run_chart, run.write_run, lambda r: r.summary, ("learners",)),
     Certificate: View(
         lambda c: [*certificate.answer(c), *certificate.finding_lines(c)],
         path_chart, certificate.write_certificate, _certificate_frame,
@@ -293,13 +326,14 @@ VIEWS: dict[type, View] = {
     Evaluation: View(answer, _evaluation_chart, write_evaluation, lambda e: e.values),
     Monitor: View(monitor_parts, monitor_chart, write_monitor, lambda m: m.history),
     StudyResults: View(
-        lambda s: [best_table(s)], _results_chart, _results_page, lambda s: s.summary
+        lambda s: [best_table(s)], _results_chart, _results_page, lambda s: s.summary, STUDY_OPTIONS
     ),
     Study: View(
         _study_parts,
-        lambda s: _results_chart(s.results()),
+        lambda s, **options: _results_chart(s.results(), **options),
         lambda s, place: _results_page(s.results(), place),
         lambda s: s.results().summary,
+        STUDY_OPTIONS,
     ),
     OnlineLearner: View(_online_parts, _online_chart, _online_page, _online_frame),
     Problem: View(problem_parts, _problem_chart),

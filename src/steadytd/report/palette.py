@@ -39,11 +39,11 @@ def _looks() -> dict[str, Look]:
     """The registered learners of this package, in an order that no further law can change."""
     laws = {name: algorithm(name) for name in names()}
     own = {n: x for n, x in laws.items() if x.update.__module__.startswith("steadytd.")}
-    first = sorted((n for n in own if own[n].standing.place), key=lambda n: own[n].standing.place)
-    first += [n for n in own if own[n].standing.exhibit]
+    first = sorted((n for n in own if own[n].role.place), key=lambda n: own[n].role.place)
+    first += [n for n in own if own[n].role.exhibit]
     looks = {name: Look(HUES[i]) for i, name in enumerate(first)}
     for name in first:
-        solver = own[name].standing.solver
+        solver = own[name].role.solver
         if solver and solver not in looks:
             looks[solver] = Look(looks[name].colour, DASHES[1])
     free = [Look(hue, dash) for dash in DASHES for hue in HUES]

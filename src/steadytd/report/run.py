@@ -153,12 +153,13 @@ def part_of(some: int, runs: Sequence[str]) -> str:
     return f"{some} of {len(runs)} runs"
 
 
-def run_chart(r: Result) -> Any:
+def run_chart(r: Result, names: Sequence[str] = ()) -> Any:
     """Error over steps; a line ends where a run of it overflows, with a sign at the top.
 
-    The band is the 95 % interval of the mean (with one seed there is none).
+    The band is the 95 % interval of the mean (with one seed there is none). `names` are those of
+    the learners in the picture.
     """
-    names = labels(r)
+    names = list(names) or labels(r)
     points = _points(r, names)
     drawn = [{**p, "mean": max(p["mean"], LEAST)} for p in points if np.isfinite(p["mean"])]
     top = REACH * max(row["mean"] for row in drawn if row["step"] == 0)

@@ -1,4 +1,4 @@
-"""What the paper says of a curve, in words, and how runs show it or do not.
+"""What the paper says of a curve, and how runs show it or do not.
 
 Where ten runs of a learner need not look like ten others (emphatic TD's follow-on trace has
 infinite variance), the paper's ten runs are not compared with ours but with what ten runs can look
@@ -21,7 +21,7 @@ LIKELY = (0.005, 0.995)  # of 100 experiments, 99 lie between these quantiles
 
 
 class Spread(NamedTuple):
-    """Many runs of one learner: what a single run, and a mean of as many as are shown, look like.
+    """Many runs of one learner: how a run, and a mean of as many runs as in the paper, looks.
 
     `single` is [run, point], `means` [group, point]: means over groups drawn from the runs.
     """
@@ -59,10 +59,10 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Statement:
-    """The words (and the number, if there is one), and the test whether runs show it."""
+    """The text (and the number, if there is one), and the test whether runs show it."""
 
-    words: str
-    shown: Callable[[Evidence], bool]
+    text: str
+    holds: Callable[[Evidence], bool]
     number: float | None = None
 
 
@@ -86,16 +86,16 @@ WORSE = Statement("worse than perturbed TD", lambda e: e.end > e.rival)
 NOT_CLOSE = Statement("not close", lambda e: e.stable and e.end > 1.5 * e.best)
 
 
-def ends_at(value: float, within: float, words: str = "") -> Statement:
+def ends_at(value: float, within: float, text: str = "") -> Statement:
     """The curve ends at this value, known to `within`; in the likely range where runs differ."""
 
-    def shown(e: Evidence) -> bool:
+    def holds(e: Evidence) -> bool:
         if e.spread is None:
             return abs(e.end - value) <= within
         low, high = e.spread.likely(e.spread.means[:, -1])
         return low - within <= value <= high + within
 
-    return Statement(words or f"about {value:g}", shown, value)
+    return Statement(text or f"about {value:g}", holds, value)
 
 
 def text_number(value: float) -> Statement:
@@ -103,50 +103,50 @@ def text_number(value: float) -> Statement:
     return ends_at(value, TEXT_TOLERANCE * value, f"converges, {value:g}")
 
 
-def leaves(cut: float, after: int, by: int, words: str) -> Statement:
+def leaves(cut: float, after: int, by: int, text: str) -> Statement:
     """The curve first exceeds the panel's upper end between two steps."""
 
-    def shown(e: Evidence) -> bool:
+    def holds(e: Evidence) -> bool:
         if e.spread is None:
             return after <= first_above(e.mean, cut, e.steps) <= by
         found = [first_above(curve, cut, e.spread.steps) for curve in e.spread.means]
         low, high = e.spread.likely(np.array(found))
         return low <= by and high >= after
 
-    return Statement(words, shown)
+    return Statement(text, holds)
 
 
-def zero_by(step: int, visible: float, words: str) -> Statement:
+def zero_by(step: int, visible: float, text: str) -> Statement:
     """From this step on the curve lies on the axis: below what the panel can show."""
-    return Statement(words, lambda e: bool((e.mean[e.steps >= step] < visible).all()))
+    return Statement(text, lambda e: bool((e.mean[e.steps >= step] < visible).all()))
 
 
-def turns_at(value: float, step: int, within: float, around: int, words: str) -> Statement:
+def turns_at(value: float, step: int, within: float, around: int, text: str) -> Statement:
     """The curve's least value, and the step at which it has it."""
 
-    def shown(e: Evidence) -> bool:
+    def holds(e: Evidence) -> bool:
         at = int(np.argmin(e.mean))
         return abs(float(e.mean[at]) - value) <= within and abs(int(e.steps[at]) - step) <= around
 
-    return Statement(words, shown)
+    return Statement(text, holds)
 
 
-def rests_between(low: float, high: float, within: float, words: str) -> Statement:
+def rests_between(low: float, high: float, within: float, text: str) -> Statement:
     """Between bursts: the median run, at half of the points of the second half at least."""
 
-    def shown(e: Evidence) -> bool:
+    def holds(e: Evidence) -> bool:
         runs = e.errors if e.spread is None else e.spread.single
         typical = float(np.median(np.median(runs, axis=0)[runs.shape[1] // 2 :]))
         return low - within <= typical <= high + within
 
-    return Statement(words, shown)
+    return Statement(text, holds)
 
 
 def both(one: Statement, other: Statement) -> Statement:
     """Two statements about one curve."""
     return Statement(
-        f"{one.words}; {other.words}",
-        lambda e: one.shown(e) and other.shown(e),
+        f"{one.text}; {other.text}",
+        lambda e: one.holds(e) and other.holds(e),
         one.number if other.number is None else other.number,
     )
 

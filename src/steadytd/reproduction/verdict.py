@@ -152,7 +152,7 @@ def judge(figure: Figure, claim: Claim, result: Result, theories: Mapping[str, T
         steps=figure.steps,
         runs=len(errors),
         paper=claim.says.number if claim.says else None,
-        paper_says=claim.says.words if claim.says else None,
+        paper_says=claim.says.text if claim.says else None,
         theory=theory.low if spread is None else float(np.median(spread.means[:, -1])),
         theory_low=theory.low,
         theory_high=theory.high,
@@ -210,9 +210,9 @@ def _against_paper(figure: Figure, claim: Claim, result: Result, theory: Theory)
         rival=float(_errors(result, make_learner(perturbed.learner))[:, -1].mean()),
         spread=theory.spread,
     )
-    if claim.says.shown(evidence):
+    if claim.says.holds(evidence):
         return ""
-    return f"the paper: {claim.says.words}; here the runs end at {number(evidence.end)}."
+    return f"the paper: {claim.says.text}; here the runs end at {number(evidence.end)}."
 
 
 WHICH = {

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -97,8 +96,7 @@ def greedy_gq(
     facts = columns(stream.transitions[0].facts, "reward", "gamma_next", "mu")
     errors = np.empty(len(where))
     w = np.array(task.w0)
-    vectors = Vectors(w, np.zeros_like(w), np.zeros_like(w))
-    moves = Moves(stream.s, stream.a, stream.s_next, facts, task.Psi)
+    h, z = np.zeros_like(w), np.zeros_like(w)
     gamma, position = 0.0, stream.begin(seed)
     for i, end in enumerate(where.tolist()):
         while position.step < end:
@@ -106,7 +104,10 @@ def greedy_gq(
             events, position = stream.take(position, min(CHUNK, end - before))
             factor = step_factors(before, len(events), power, delay)
             alphas = np.array(alpha * factor)
-            gamma = compiled()(vectors, gamma, events, alphas, ratio, lam, moves)
+            gamma = compiled()(
+                w, h, z, gamma, events, alphas, ratio, lam, stream.s, stream.a, stream.s_next,
+                facts, task.Psi,
+            )  # fmt: skip
         errors[i] = _error(w, task, *goal)
     with np.errstate(all="ignore"):
         q = np.asarray(task.Psi @ w)
@@ -139,36 +140,25 @@ def compiled() -> Callable[..., float]:
     return jit.compiled(sweep)
 
 
-class Vectors(NamedTuple):
-    """What `sweep` changes: the weights, the second vector, the trace."""
-
-    w: Floats
-    h: Floats
-    z: Floats
-
-
-class Moves(NamedTuple):
-    """All transitions with their reward, next discount and mu, and the features of all pairs."""
-
-    s: Longs
-    a: Longs
-    s_next: Longs
-    facts: Floats
-    Psi: Floats
-
-
 def sweep(
-    vectors: Vectors,
+    w: Floats,
+    h: Floats,
+    z: Floats,
     gamma: float,
     events: Ints,
     alphas: Floats,
     ratio: float,
     lam: float,
-    moves: Moves,
+    s: Longs,
+    a: Longs,
+    s_next: Longs,
+    facts: Floats,
+    Psi: Floats,
 ) -> float:
-    """Take the steps `events` in place; return the last discount, which the next trace needs."""
-    w, h, z = vectors
-    s, a, s_next, facts, Psi = moves
+    """Take the steps `events` in place; return the last discount, which the next trace needs.
+
+    `facts` are reward, next discount and mu of every transition (s, a, s_next).
+    """
     actions, d = Psi.shape[1], Psi.shape[2]
     for t in range(len(events)):
         e = events[t]

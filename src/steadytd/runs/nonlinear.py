@@ -26,7 +26,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -122,10 +122,13 @@ def nonlinear(
     _check_shapes(w, task.n_states, *functions)
     stream = FiniteStream(task)
     facts = columns(stream.transitions[0].facts, "reward", "gamma_next", "rho")
-    ground = Ground(w, np.zeros_like(w), float(ratio), stream.s, stream.s_next, facts)
+    h = np.zeros_like(w)
 
     def advance(loop: Loop, functions: Functions, events: Ints, alphas: Floats) -> bool:
-        return loop(*functions, RULES.index(rule), ground, events, alphas)
+        return loop(
+            *functions, RULES.index(rule), w, h, float(ratio), stream.s, stream.s_next, facts,
+            events, alphas,
+        )  # fmt: skip
 
     loop: Loop = sweep
     is_compiled = False
@@ -186,30 +189,16 @@ def _no_hessian(w: Floats, s: int, h: Floats) -> Floats:
 
 @lru_cache(maxsize=32)
 def _compiled(functions: Functions) -> Functions:
-    from steadytd.base.jit import not_kept
+    from steadytd.base.jit import uncached
 
-    return tuple(f if hasattr(f, "py_func") else not_kept(f) for f in functions)
+    return tuple(f if hasattr(f, "py_func") else uncached(f) for f in functions)
 
 
 @cache
 def _compiled_sweep() -> Loop:
-    from steadytd.base.jit import not_kept
+    from steadytd.base.jit import uncached
 
-    return not_kept(sweep)
-
-
-class Ground(NamedTuple):
-    """Weights and second vector, which `sweep` changes, its step size, and all transitions.
-
-    `facts` are reward, next discount and rho of each.
-    """
-
-    w: Floats
-    h: Floats
-    ratio: float
-    s: Longs
-    s_next: Longs
-    facts: Floats
+    return uncached(sweep)
 
 
 def sweep(
@@ -217,12 +206,19 @@ def sweep(
     gradient: Any,
     hessian_vector: Any,
     rule: int,
-    ground: Ground,
+    w: Floats,
+    h: Floats,
+    ratio: float,
+    s: Longs,
+    s_next: Longs,
+    facts: Floats,
     events: Ints,
     alphas: Floats,
 ) -> bool:
-    """Take the steps `events` in place, while all is finite; `rule` is a place in `RULES`."""
-    w, h, ratio, s, s_next, facts = ground
+    """Take the steps `events` in place, while all is finite; `rule` is a place in `RULES`.
+
+    `facts` are reward, next discount and rho of every transition from s to s_next.
+    """
     for t in range(len(events)):
         e = events[t]
         reward, gamma_next, rho = facts[e, 0], facts[e, 1], facts[e, 2]

@@ -263,10 +263,11 @@ class Result(Displayable):
         A text may be written in any way that means the learner, with the number that it ran with
         or with "auto" where that was asked for.
         """
-        found: Floats = self.final_weights[self._place(learner)]
+        found: Floats = self.final_weights[self.place(learner)]
         return found[:, 0] if self.problem.n_policies == 1 else found
 
-    def _place(self, learner: Learner | Law | str) -> int:
+    def place(self, learner: Learner | Law | str) -> int:
+        """The place of a learner among those that ran."""
         if isinstance(learner, Learner):
             texts = [str(learner)]
         else:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats, Ints
+from steadytd.base.arrays import Bools, Ints
 from steadytd.base.numbers import one_seed
 from steadytd.engine.block import Transitions
 from steadytd.engine.facts import fact_table
@@ -83,8 +83,3 @@ class Position(NamedTuple):
     key: np.uint64
     step: int
     state: int
-
-
-def exact_frequencies(stream: FiniteStream, d: Floats) -> Floats:
-    """The long-run frequency of every transition: d(s) mu(a|s) p(s'|s, a)."""
-    return np.asarray(d[stream.s] * stream.probability)

@@ -102,7 +102,7 @@ def plain_disk_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remark = "Every block finished so far is kept: the same command goes on from there. "
+        remark = "Every finished block is saved, and the same command continues from there. "
         raise disk_error(error, directory, remark) from error
 
 

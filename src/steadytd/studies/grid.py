@@ -96,7 +96,7 @@ def axis_values(given: object) -> list[Value]:
     values = values if isinstance(values, list) else [values]
     if not values:
         raise InputError(
-            "an axis must be a number, a text, a list of at least one of them, { log2 = [low, "
+            "an axis must be a number, a string, a list of at least one of them, { log2 = [low, "
             "high, step] } with whole exponents from -1000 to 1000, or { linear = [low, high, "
             f"count] }} with finite numbers, low <= high; got {given!r:.80}."
         )

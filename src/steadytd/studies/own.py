@@ -115,7 +115,7 @@ def study_text(content: Mapping[str, object], own: Own) -> str:
         return tomli_w.dumps(plain)
     except (TypeError, AttributeError) as error:
         raise InputError(
-            "a study's keys must be texts, and its values numbers, texts, lists, dictionaries, "
+            "a study's keys must be strings, its values numbers, strings, lists, dictionaries, "
             f"problems, laws or learners ({error}), got {content!r:.80}."
         ) from None
 

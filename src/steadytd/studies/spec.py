@@ -44,10 +44,10 @@ HEADER = re.compile(r"^\s*\[(\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
 KEY = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 Keys = tuple[str | int, ...]
 KINDS = {  # what Pydantic calls them, in words
-    "model_type": "a table of keys (a problem or learner may be a text)",
+    "model_type": "a table of keys (a problem or learner may be a string)",
     "dict_type": "a table of keys",
     "list_type": "a list; tables stand under [[{key}]] each",
-    "string_type": "a text",
+    "string_type": "a string",
     "too_short": "a list of at least one",
     "literal_error": "{expected}",
 }

@@ -181,8 +181,8 @@ def _only_run(directory: Path) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         raise InputError(
-            f"another run of a study is at work in '{directory}'; wait for it, or name another "
-            "directory."
+            f"another process is running a study in '{directory}'; wait for it, or name "
+            "another directory."
         ) from None
     try:
         yield

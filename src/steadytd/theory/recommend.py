@@ -76,8 +76,8 @@ def overview(c: Analysis) -> list[dict[str, Any]]:
 
 def compared() -> list[Law]:
     """The registered laws that the certificate compares and may recommend, in their order."""
-    laws = [law for law in map(algorithm, names()) if law.standing.place]
-    return sorted(laws, key=lambda law: law.standing.place)
+    laws = [law for law in map(algorithm, names()) if law.role.place]
+    return sorted(laws, key=lambda law: law.role.place)
 
 
 def undecided(law: Law) -> bool:
@@ -266,7 +266,7 @@ def _learner(c: Analysis, possible: list[Option]) -> Use:
     use, option = _at_alpha(c, best), best
     if use.horizon > LONG:
         penalty = {k: v for k, v in best.params.items() if k == "eta"}
-        solver = c.resolved(algorithm(best.name).standing.solver, **penalty)
+        solver = c.resolved(algorithm(best.name).role.solver, **penalty)
         error = zeroed(c.error(c.fixed_point(solver)), c.scale)  # less rounding
         option = replace(best, name=solver.name, params=_params(solver), error=error)
     shown = f"{number(option.error)}{_off(c, best)}"

@@ -79,9 +79,9 @@ def kernel(
     exec(compile(source, str(module.__file__), "exec"), vars(module))
     own = getattr(module, "run", None)
     if stamp is None:
-        jit.say_compiling(kept=False)
+        jit.say_compiling(saved=False)
     else:
-        jit.keep(own or module.enter, lambda: stamp)
+        jit.cached(own or module.enter, lambda: stamp)
     return own or Kernel(module)
 
 
@@ -111,7 +111,7 @@ def law_error(law: Law, error: Exception) -> InputError:
         known = (*STEP_FACTS, *CARRIED, *law.products, *law.all_params, *law.memory)
         close = difflib.get_close_matches(found[1], known, n=1)
         hint = f"; did you mean '{close[0]}', as an argument?" if close else "; define it."
-        return InputError(f"law {law.name} uses '{found[1]}', which is nowhere defined{hint}")
+        return InputError(f"law {law.name} uses '{found[1]}', which is not defined{hint}")
     found = GLOBAL.search(str(error))
     if found:
         return InputError(

@@ -194,8 +194,8 @@ class ClusterPasses:
             identity = digest(name, code(), self.work.plan, *what)
         except UnreadableError as error:
             raise InputError(
-                f"checkpoint='{self._directory}' keeps results for later, which needs to see "
-                f"whether anything has changed, but {error}. Give a plain function of numbers and "
+                f"checkpoint='{self._directory}' saves results, and must see whether anything "
+                f"they depend on has changed, but {error}. Give a plain function of numbers and "
                 "arrays, put its probabilities into a column of the log, or leave out checkpoint."
             ) from None
         return Checkpoint(self._directory / f"{name}-{identity[:16]}.npz", identity)
@@ -256,8 +256,8 @@ class ClusterPasses:
     def _warn(self, stale: int) -> None:
         if stale:
             warnings.warn(
-                f"{stale} of the results kept in '{self._directory}' were made from other rows or "
-                "belong elsewhere; they were computed again.",
+                f"{stale} of the results saved in '{self._directory}' came from other rows or "
+                "another evaluation; they were computed again.",
                 stacklevel=5,
             )
 

@@ -1,4 +1,4 @@
-"""Which source a user means: Parquet and CSV files, globs, directories, frames, Minari data."""
+"""Which source a user means: files, globs, directories, frames, streams, Minari data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.logs.sources.csv import CSV_SUFFIXES, CsvSource
 from steadytd.logs.sources.minari import minari_source
 from steadytd.logs.sources.parquet import ParquetSource
 from steadytd.logs.sources.source import LogSource, MemorySource
+from steadytd.logs.sources.stream import StreamSource
+from steadytd.logs.sources.text import TEXT_SUFFIXES, TextSource
 
 
 def open_source(source: Any) -> LogSource:
@@ -23,13 +24,16 @@ def open_source(source: Any) -> LogSource:
         return minari_source(source)
     if hasattr(source, "__arrow_c_stream__"):
         return MemorySource.of(source)
+    if callable(source) or hasattr(source, "scanner"):
+        return StreamSource.of(source)
     if isinstance(source, list | tuple) and all(isinstance(item, str | Path) for item in source):
         return _from_paths([path for item in source for path in _expand(item)])
     kind = f"{type(source).__module__}.{type(source).__name__}"
     remedy = "call .collect() first" if kind.endswith("LazyFrame") else "save it as Parquet first"
     raise InputError(
-        "a log must be a path (Parquet or CSV, a glob or a directory), a list of paths, a data "
-        f"frame, or a Minari data set, got {kind}; {remedy}."
+        "a log must be a path (Parquet, CSV or JSONL, a glob or a directory), a list of paths, a "
+        "data frame, a function that opens a reader of Arrow batches, or a Minari data set, got "
+        f"{kind}; {remedy}."
     )
 
 
@@ -37,11 +41,11 @@ def _expand(given: str | Path) -> list[Path]:
     """The files that a path, a glob or a directory stands for."""
     path = Path(given)
     if path.is_dir():
-        for pattern in ("*.parquet", "*.csv"):
+        for pattern in ("*.parquet", "*.csv", "*.jsonl"):
             found = [p for p in path.rglob(pattern) if not p.name.startswith((".", "_"))]
             if found:
                 return sorted(found, key=_natural)
-        raise InputError(f"the directory '{path}' holds no .parquet or .csv file.")
+        raise InputError(f"the directory '{path}' holds no .parquet, .csv or .jsonl file.")
     if path.exists():
         return [path]
     root = Path(path.anchor or ".")
@@ -65,7 +69,7 @@ def _from_paths(paths: list[Path]) -> LogSource:
     twice = {str(p) for p in paths if paths.count(p) > 1}
     if twice:
         raise InputError(f"'{min(twice)}' is given twice; name every file of the log once.")
-    is_csv = {path.name.lower().endswith(CSV_SUFFIXES) for path in paths}
-    if is_csv == {True, False}:
+    is_text = {path.name.lower().endswith(TEXT_SUFFIXES) for path in paths}
+    if is_text == {True, False}:
         raise InputError("a log is either Parquet or CSV, got both; convert one of them.")
-    return CsvSource.of(paths) if is_csv == {True} else ParquetSource.of(paths)
+    return TextSource.of(paths) if is_text == {True} else ParquetSource.of(paths)

@@ -300,7 +300,7 @@ def _path_rows(
 
 
 def _best_known_first(names: list[str]) -> list[str]:
-    return sorted(names, key=lambda name: not algorithm(name.split()[0]).standing.place)
+    return sorted(names, key=lambda name: not algorithm(name.split()[0]).role.place)
 
 
 def _shortened(names: list[str]) -> str:
@@ -314,7 +314,7 @@ def values_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
     active = c.problem.active_in(c.policy)
     kinds: dict[tuple[float, ...], list[str]] = {}
     for row in c.learners:
-        if row["values"] is not None and not algorithm(row["learner"]).standing.exhibit:
+        if row["values"] is not None and not algorithm(row["learner"]).role.exhibit:
             eta = row["params"].get("eta")
             name = f"{row['learner']} (eta {number(eta, 3)})" if eta is not None else row["learner"]
             shown = name if row["stable"] else f"{name} (unstable)"

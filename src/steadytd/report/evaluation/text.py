@@ -141,7 +141,8 @@ def log_next(e: Evaluation) -> str:
 
 def closing_lines(e: Evaluation) -> list[Line]:
     """What stands below the table of policies: a heading and a sentence each."""
-    lines = [Line(f"{'; '.join(e.assumptions)}.", head="Assumed")]
+    lines = [Line(" ".join(e.log.notes), head="Read as")] if e.log.notes else []
+    lines.append(Line(f"{'; '.join(e.assumptions)}.", head="Assumed"))
     for found in serious_first(e.warnings)[:1]:  # a warning before a note
         about_target = f"{found.target}: " if found.target else ""
         lines.append(Line(f"{about_target}{found.text} {found.remedy}".strip(), head=found.code))

@@ -7,7 +7,7 @@ axis of errors, and so do errors that are off its scale.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,16 +63,21 @@ def curves_shown(chapter: Chapter) -> list[str]:
     return [name for name in names if name in first or name in always]
 
 
-def curves_drawn(chapter: Chapter) -> list[str]:
-    """Those of them of which no run overflowed."""
-    return [n for n in curves_shown(chapter) if np.isfinite(chapter.curves[n]).all()]
+def curves_drawn(chapter: Chapter, chosen: Iterable[str] | None = None) -> list[str]:
+    """Those of them, or of the chosen ones, of which no run overflowed."""
+    names = curves_shown(chapter) if chosen is None else [x for x in chosen if x in chapter.curves]
+    return [n for n in names if np.isfinite(chapter.curves[n]).all()]
 
 
-def curves_chart(chapter: Chapter, what: str) -> Any | None:
-    """Error over steps of the best configurations: mean and 95 % band over the seeds."""
-    names = curves_drawn(chapter)
+def curves_chart(chapter: Chapter, what: str, lines: Mapping[str, str] | None = None) -> Any | None:
+    """Error over steps of the best configurations: mean and 95 % band over the seeds.
+
+    `lines` are the learners that are drawn, each with its name in the picture.
+    """
+    names = curves_drawn(chapter, lines)
     if not names:
         return None
+    shown = lines or {name: name for name in names}
     early = chapter.task.per_decade > 0  # then steps are drawn on a logarithmic axis, from 1 on
     chosen = chosen_points(chapter.points, first=1 if early else 0)
     curves = {name: chapter.curves[name][:, chosen] for name in names}
@@ -85,7 +90,8 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
         low, high = interval_ends(means[name], half, axis.log)
         band = np.maximum(np.stack([low, means[name], high]), LEAST)
         for step, (a, b, c) in zip(chapter.points[chosen], band.T.tolist(), strict=True):
-            rows.append({"learner": name, "step": int(step), "low": a, "mean": b, "high": c})
+            place = {"learner": shown[name], "step": int(step)}
+            rows.append({**place, "low": a, "mean": b, "high": c})
     seeds = len(next(iter(chapter.curves.values())))
     seen = count(seeds, "fresh seed" if chapter.fresh else "seed")
     note = f"mean over {seen}, {interval_note(axis.log)}"
@@ -93,7 +99,7 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     return styled(
         error_over_steps(
             rows,
-            {name: look(name) for name in names},
+            {shown[name]: look(name) for name in names},
             axis,
             heading(f"{chapter.label}: each learner at its best", note),
             what=what,
@@ -217,7 +223,7 @@ def leaders_chart(chapters: Sequence[Chapter], what: str) -> Any | None:
             "share": b.measured.value / chapter.start,
             "drawn": float(np.clip(b.measured.value / chapter.start, *SHARES)),
             "error": b.measured.value,
-            "settings": b.shown,
+            "settings": b.settings,
         }
         for chapter in chapters
         for b in chapter.best
@@ -450,7 +456,7 @@ def sensitivity_chart(chapter: Chapter, algorithm: str, what: str) -> Any | None
     subtitle = "every configuration overflowed in at least one run"
     if best is not None:
         subtitle = (
-            f"best of {best.configurations}: {best.shown}; error on the grid "
+            f"best of {best.configurations}: {best.settings}; error on the grid "
             f"{number(best.grid.value)}"
         )
     subtitle += least_note(own["error"])

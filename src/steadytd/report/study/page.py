@@ -27,7 +27,7 @@ from steadytd.runs.outcome import MEANING, ended, worst
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
-from steadytd.studies.analysis.tables import LEVELS, Best, reach_words, resolution
+from steadytd.studies.analysis.tables import LEVELS, Best, reach_text, resolution
 from steadytd.studies.results import StudyResults
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _best_document(chapter: Chapter, b: Best) -> dict[str, Any]:
         "fresh_minus_grid_stderr": b.bias_stderr,
         "final": b.final._asdict(),
         "steps_to": {
-            name: x._asdict() | {"shown": reach_words(x, chapter.task.steps)}
+            name: x._asdict() | {"shown": reach_text(x, chapter.task.steps)}
             for name, x in zip(LEVELS, chapter.reach[b.algorithm], strict=True)
         },
         "predicted_stable_share": seen and seen.stable,

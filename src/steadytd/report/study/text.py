@@ -142,7 +142,7 @@ def paired_table(reference: str, pairs: Sequence[Any]) -> Table:
     rows = [
         [p.learner, number(p.difference) or "a run overflowed",
          "" if p.low is None else interval(p.low, p.high), p.seeds,
-         "" if p.p is None else words.p_words(p.p), VERDICTS.get(p.verdict, p.verdict)]
+         "" if p.p is None else words.p_value(p.p), VERDICTS.get(p.verdict, p.verdict)]
         for p in pairs
     ]  # fmt: skip
     heads = (

@@ -120,15 +120,15 @@ def _difference(pair: Paired) -> str:
         return "one seed"
     return (
         f"paired difference {rounded(pair.difference, (pair.high - pair.low) / 2.0)}, 95 % "
-        f"interval {interval(pair.low, pair.high)}, {p_words(pair.p)} after Holm's correction for "
+        f"interval {interval(pair.low, pair.high)}, {p_value(pair.p)} after Holm's correction for "
         f"{count(pair.comparisons, 'comparison')}"
     )
 
 
-def p_words(p: float) -> str:
+def p_value(p: float) -> str:
     """A p-value for reading.
 
-    >>> p_words(0.0312), p_words(1e-9)
+    >>> p_value(0.0312), p_value(1e-9)
     ('p = 0.031', 'p < 0.0001')
     """
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
@@ -243,7 +243,7 @@ def _with_and_without(chapter: Chapter, found: Penalty) -> str:
     name, plain, own = found.plain, best[found.plain], best[found.penalised]
     place = list(best).index(found.penalised) + 1
     text = (
-        f"{found.penalised} comes {ordinal(place)} of {len(best)} with {own.shown} (best of "
+        f"{found.penalised} comes {ordinal(place)} of {len(best)} with {own.settings} (best of "
         f"{count(own.configurations, 'configuration')}): "
     )
     pair = chapter.pairs[found.penalised, name]

@@ -104,7 +104,7 @@ class Best:
         return float(np.hypot(one, other))
 
     @property
-    def shown(self) -> str:
+    def settings(self) -> str:
         """Its hyper-parameters that were varied, for reading."""
         return ", ".join(f"{k} {short(v)}" for k, v in self.params.items()) or "no grid"
 
@@ -297,12 +297,12 @@ def reaches(points: Longs, errors: Floats) -> list[Reach]:
     return found
 
 
-def reach_words(found: Reach, steps: int) -> str:
+def reach_text(found: Reach, steps: int) -> str:
     """A step count for a table.
 
-    >>> reach_words(Reach(0.1, 90, 100, 10, 10), 500)
+    >>> reach_text(Reach(0.1, 90, 100, 10, 10), 500)
     '100'
-    >>> reach_words(Reach(0.1, None, None, 3, 9), 500)
+    >>> reach_text(Reach(0.1, None, None, 3, 9), 500)
     'not in 500 (3 of 9 seeds)'
     """
     text = f"not in {steps:,}" if found.step is None else f"{found.step:,}"

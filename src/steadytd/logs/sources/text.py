@@ -1,4 +1,4 @@
-"""Logs in CSV files: slower than Parquet and without row groups, but read in the same way."""
+"""Logs in text files, CSV or JSON lines: slower than Parquet, but read in the same way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 from steadytd.base.errors import InputError
 from steadytd.logs.sources.source import Chunk, LogSource, cannot_read
 
-CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", *JSON_SUFFIXES)
 BLOCK = 1 << 22  # bytes parsed at a time
 NULLS = ["", "null", "NULL", "None", "NA"]
 CONVERSION = re.compile(
@@ -21,10 +22,11 @@ CONVERSION = re.compile(
 
 
 @dataclass(frozen=True)
-class CsvSource(LogSource):
-    """One or many CSV files with a header; observations stand in numbered columns.
+class TextSource(LogSource):
+    """CSV files with a header, or files with one JSON object per line.
 
-    Rows are counted from 0 after the header, without empty lines.
+    Rows are counted from 0 (after the header), without empty lines. CSV has no lists: observations
+    stand in numbered columns.
     """
 
     files: tuple[str, ...]
@@ -32,7 +34,7 @@ class CsvSource(LogSource):
     types: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, paths: Sequence[Path]) -> CsvSource:
+    def of(cls, paths: Sequence[Path]) -> TextSource:
         """Read the headers, and guess the types from each file's first block."""
         names = tuple(map(str, paths))
         return cls(names, tuple(_schema(name) for name in names))
@@ -41,13 +43,22 @@ class CsvSource(LogSource):
     def rows(self) -> None:
         """Not known before reading."""
 
-    def with_types(self, types: Mapping[str, Any]) -> CsvSource:
+    def with_types(self, types: Mapping[str, Any]) -> TextSource:
         """Types from what the columns mean: a number that looks whole at first may not stay so."""
         import pyarrow as pa
 
         schemas = tuple(
-            pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
-            for schema in self.schemas
+            pa.schema(
+                [
+                    field.with_type(
+                        _of_json(field.type, types.get(field.name))
+                        if _is_json(file) and field.name in types
+                        else types.get(field.name, field.type)
+                    )
+                    for field in schema
+                ]
+            )
+            for file, schema in zip(self.files, self.schemas, strict=True)
         )
         return replace(self, types=types, schemas=schemas)
 
@@ -75,8 +86,12 @@ class CsvSource(LogSource):
 
     def _file(self, name: str, names: Sequence[str]) -> Iterator[Any]:
         """The Arrow batches of one file."""
-        header = self.schemas[self.files.index(name)].names
-        reader = _open(name, self.types, names, header)
+        schema = self.schemas[self.files.index(name)]
+        header = schema.names
+        if _is_json(name):
+            reader = _open_json(name, schema)
+        else:
+            reader = _open(name, self.types, names, header)
         while True:
             try:
                 batch = reader.read_next_batch()
@@ -84,12 +99,12 @@ class CsvSource(LogSource):
                 return
             except Exception as error:
                 raise _explain(name, header, error) from error
-            yield batch
+            yield batch.select(list(names))
 
 
 def _schema(name: str) -> Any:
     """The columns of a file; their names must be UTF-8 text, as Arrow takes them for."""
-    schema = _open(name, {}, None, ()).schema
+    schema = (_open_json(name, None) if _is_json(name) else _open(name, {}, None, ())).schema
     try:
         _ = schema.names
     except UnicodeDecodeError as error:
@@ -124,6 +139,34 @@ def _open(
         if "Empty CSV file" in str(error):
             raise InputError(f"'{name}' is an empty file; a log needs at least one row.") from error
         raise _explain(name, header, error) from error
+
+
+def _open_json(name: str, schema: Any) -> Any:
+    """JSON lines of these columns; None: as they are found in the first block."""
+    import pyarrow.json as pj
+
+    known = {"explicit_schema": schema, "unexpected_field_behavior": "ignore"}
+    try:
+        return pj.open_json(
+            name,
+            read_options=pj.ReadOptions(use_threads=False, block_size=BLOCK),
+            parse_options=pj.ParseOptions(**({} if schema is None else known)),
+        )
+    except Exception as error:
+        if "Empty JSON" in str(error):
+            raise InputError(f"'{name}' is an empty file; a log needs at least one row.") from error
+        raise cannot_read(name, error) from error
+
+
+def _is_json(name: str) -> bool:
+    return name.lower().endswith(JSON_SUFFIXES)
+
+
+def _of_json(own: Any, wanted: Any) -> Any:
+    """The type of a JSON column: what its first block shows, and whole numbers as numbers."""
+    import pyarrow.types as pt
+
+    return wanted if pt.is_integer(own) and pt.is_floating(wanted) else own
 
 
 def _explain(name: str, header: Sequence[str], error: Exception) -> InputError:
