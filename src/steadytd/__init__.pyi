@@ -15,6 +15,7 @@ from steadytd.evaluation.decide import BestTarget as BestTarget
 from steadytd.evaluation.decide import Decision as Decision
 from steadytd.evaluation.evaluate import evaluate as evaluate
 from steadytd.evaluation.gate import Gate as Gate
+from steadytd.evaluation.learning import evaluate_learning as evaluate_learning
 from steadytd.evaluation.monitor import Look as Look
 from steadytd.evaluation.monitor import Monitor as Monitor
 from steadytd.evaluation.monitor import load_monitor as load_monitor
@@ -23,6 +24,7 @@ from steadytd.evaluation.result import Evaluation as Evaluation
 from steadytd.evaluation.result import RareOutcome as RareOutcome
 from steadytd.evaluation.result import Recommendation as Recommendation
 from steadytd.evaluation.result import load_evaluation as load_evaluation
+from steadytd.evaluation.segments import Segments as Segments
 from steadytd.evaluation.sensitivity import Bound as Bound
 from steadytd.evaluation.sensitivity import Sensitivity as Sensitivity
 from steadytd.evaluation.value_function import ValueFunction as ValueFunction
@@ -42,6 +44,7 @@ from steadytd.logs.example import sample_log as sample_log
 from steadytd.logs.log import Log as Log
 from steadytd.logs.log import open_log as open_log
 from steadytd.logs.models import with_policy as with_policy
+from steadytd.logs.selection import split as split
 from steadytd.logs.write import write_log as write_log
 from steadytd.mdp.action_values import ActionValues as ActionValues
 from steadytd.mdp.moments import Expectation as Expectation

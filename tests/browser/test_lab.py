@@ -89,6 +89,9 @@ def test_the_seven_steps_can_be_followed_and_answered(address: str) -> None:
         page.get_by_role("button", name="step 1:").click()
         for step in range(1, 8):
             expect(page.locator("#lesson-title")).to_contain_text(f"{step}.")
+            expect(page.locator("#charts")).not_to_be_visible()
+            page.locator("#choices button").first.click()
+            expect(page.locator("#charts")).to_be_visible()
             page.fill("#answer", "123456")
             page.get_by_role("button", name="check").click()
             expect(page.locator("#verdict")).to_contain_text("Not yet")
@@ -98,6 +101,72 @@ def test_the_seven_steps_can_be_followed_and_answered(address: str) -> None:
             expect(page.locator("#verdict")).to_contain_text("Yes.")
             if step < 7:
                 page.get_by_role("button", name="next step").click()
+        expect(page.locator("#sheet-sum")).to_have_text("7 of 7 questions answered rightly.")
+        link = page.evaluate("location.href")
+    with opened(link) as page:  # as a teacher opens what was handed in
+        expect(page.locator("#sheet-sum")).to_have_text("7 of 7 questions answered rightly.")
+        page.locator("#sheet summary").click()
+        page.emulate_media(media="print")
+        expect(page.locator("#sheet-rows li")).to_have_count(7)
+        expect(page.locator("#sheet-rows")).to_be_visible()
+        expect(page.locator("#controls")).not_to_be_visible()
+
+
+def test_three_switches_show_the_triad(address: str) -> None:
+    with opened(address) as page:
+        expect(page.locator("#triad-verdict")).to_contain_text("All three together: unstable.")
+        expect(page.locator("body")).to_have_attribute("data-triad", "1")
+        assert page.locator("#triad-star .wild").count() == 7
+        for name in ("Function approximation", "Bootstrapping", "Off-policy"):
+            switch = page.get_by_role("switch", name=name)
+            switch.press("Space")
+            expect(switch).to_have_attribute("aria-checked", "false")
+            expect(page.locator("#triad-verdict")).to_contain_text("Any two of the three are safe.")
+            expect(page.locator("body")).to_have_attribute("data-triad", "1")
+            assert page.locator("#triad-star .wild").count() == 0
+            switch.click()
+        page.locator("#triad-eta").fill("0.5")
+        expect(page.locator("#triad-verdict")).to_contain_text("Stable with the penalty η = 0.5.")
+
+
+def test_the_dot_on_the_path_can_be_dragged(address: str) -> None:
+    with opened(address + STATE) as page:
+        wait(page)
+        page.locator("#chart-path").scroll_into_view_if_needed()
+        box = page.locator("#chart-path svg").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 0.5 * box["height"], steps=4)
+        page.mouse.up()
+        eta = page.evaluate("presentEta()")
+        assert 0.7 < eta < 0.9  # the range is 0 to 1
+        slider = page.locator("input[type=range][aria-label='perturbed_td eta']")
+        assert float(slider.input_value()) == pytest.approx(eta, abs=0.002)
+        assert float(slider.get_attribute("max") or 0) == page.evaluate("etaTop()") == 1
+
+
+def test_the_largest_step_size_is_shown_and_what_lies_beyond(address: str) -> None:
+    with opened(address + STATE) as page:
+        first = page.locator(".limit").first
+        edge = st.certify("three_state").mean_square("perturbed_td:alpha=0.1,eta=0.6")
+        assert edge is not None
+        expect(first).to_contain_text(f"Largest stable α: {edge.largest_alpha:.2g}", timeout=60_000)
+        field = page.locator("input[aria-label='perturbed_td alpha, number']")
+        field.fill("0.5")
+        field.press("Enter")
+        expect(first).to_contain_text("as here", timeout=60_000)
+        field.fill("-1")
+        field.press("Enter")
+        expect(page.locator(".knob em").first).to_contain_text("alpha must be a number")
+
+
+def test_slides_are_turned_by_keys(address: str) -> None:
+    with opened(address + "#slides=1") as page:
+        expect(page.locator("#lesson-title")).to_contain_text("1.")
+        page.keyboard.press("ArrowRight")
+        expect(page.locator("#lesson-title")).to_contain_text("2.")
+        expect(page.locator("#controls")).not_to_be_visible()
 
 
 def test_the_page_says_which_kind_of_td_it_runs(address: str) -> None:

@@ -155,9 +155,10 @@ CHECKS: list[dict[str, Check]] = [
         "On-policy TD works": lambda h: true(
             (h.p.pi == h.p.mu).all() and h.settles(0, h.error(h.fixed()))
         ),
+        "What will the error of on-policy TD do?": meaning(),
         "Temporal-difference learning": meaning(),
         "After each step": meaning(),
-        "Here data and question belong to the same policy: mu = pi.":
+        "Here data and question belong to the same policy: μ = π.":
             lambda h: true((h.p.pi == h.p.mu).all()),
         "All eigenvalues of A ... lie to the right of the axis":
             lambda h: true((h.rates().real > 0).all()),
@@ -166,13 +167,16 @@ CHECKS: list[dict[str, Check]] = [
         ),
         "What is the error": meaning(2),
         "The fixed point has error ": lambda h: [h.error(h.fixed())],
-        "The best that these features can do is ... TD with lam = 1 goes there.": lambda h: true(
+        "The best that these features can do is ... TD with λ = 1 goes there.": lambda h: true(
             np.isclose(h.error(h.c.fixed_point("td", lam=1)), h.best()), h.best(), 1
         ),
-        "With lam = 0 it ends above, since": lambda h: true(h.error(h.fixed()) > 1.5 * h.best(), 0),
+        "With λ = 0 it ends above, since": lambda h: true(h.error(h.fixed()) > 1.5 * h.best(), 0),
     },
     {
         "Off-policy, it diverges": lambda h: true((h.p.pi != h.p.mu).any() and h.grows(0)),
+        "Now the data come from another policy, and all rewards are 0.":
+            lambda h: true((h.p.pi != h.p.mu).any() and not h.p.r.any(), 0),
+        "What will the error do?": meaning(),
         "Two states with features ... one weight, values w and 2w.":
             lambda h: [h.p.n_states, *h.p.Phi[:, 0], h.p.Phi[1, 0]],
         "The behaviour policy goes to either state equally often ... always to the second.":
@@ -182,7 +186,7 @@ CHECKS: list[dict[str, Check]] = [
             ),
         "All rewards are 0, so w = 0 is right.":
             lambda h: true(not h.p.r.any() and not h.p.v_pi.any(), 0, 0),
-        "The ratio rho": meaning(),
+        "The ratio ρ": meaning(),
         "The target policy never returns to the first state.":
             lambda h: true(not (h.p.pi[:, :, None] * h.p.P)[:, :, 0].any()),
         "The behaviour policy is there half the time ... make w larger.":
@@ -196,6 +200,10 @@ CHECKS: list[dict[str, Check]] = [
     },
     {
         "Why: the eigenvalue": meaning(),
+        "Eight weights can give seven states any values.": lambda h: true(
+            np.linalg.matrix_rank(h.p.Phi) == h.p.n_states, h.p.n_features, h.p.n_states
+        ),
+        "What will the error do?": meaning(),
         "Baird's ... seven states, eight weights, all values 0.":
             lambda h: true(not h.p.v_pi.any(), h.p.n_states, h.p.n_features, 0),
         "In the mean, w": meaning(),
@@ -216,25 +224,29 @@ CHECKS: list[dict[str, Check]] = [
     },
     {
         "What the penalty does": meaning(),
+        "The paper's bound asks for a penalty of ": lambda h: [h.c.bounds["paper"]],
+        "Does perturbed TD settle with η = ":
+            lambda h: [setting(h.learners[1], "eta")],
         "The paper adds": meaning(1),
-        "In the mean it adds eta G to A, with G = Phi' D Phi.":
+        "In the mean it adds η G to A, with G = Φ' D Φ.":
             lambda h: true(np.allclose(h.c.A(0.7) - h.c.A(0.0), 0.7 * h.G)),
-        "Drag eta ... on the left meet, become a complex pair and cross the axis.":
+        "Drag η ... on the left meet, become a complex pair and cross the axis.":
             lambda h: true(meets(h) and h.grows(0) and penalised(h, 0.2)),
         "The theorem asks": meaning(),
         "To converge in the mean, less is enough: all eigenvalues to the right.":
             lambda h: true(h.c.eta_hurwitz < h.c.eta_pd),
-        "From which eta": meaning(),
+        "From which η": meaning(),
         "Drag, or read": meaning(),
         "From 0.122 on": lambda h: [h.c.eta_hurwitz],
-        "A(eta) is positive definite from ... the paper's bound asks for ":
+        "A(η) is positive definite from ... the paper's bound asks for ":
             lambda h: [h.c.eta_pd, h.c.bounds["paper"]],
     },
     {
         "What it costs": meaning(),
-        "The penalty changes ... discount gamma/(1 + eta) and rewards r/(1 + eta).":
+        "Among the stable penalties": meaning(),
+        "The penalty changes ... discount γ/(1 + η) and rewards r/(1 + η).":
             lambda h: true(shorter(h), 1, 1),
-        "A large eta pulls all values to 0.":
+        "A large η pulls all values to 0.":
             lambda h: true(abs(h.p.Phi @ h.fixed(1e3)).max() < 0.01 * h.zero, 0),
         "A small one is not always better.":
             lambda h: true(h.error(h.fixed(0.42)) > h.error(h.fixed(0.6))),
@@ -248,16 +260,19 @@ CHECKS: list[dict[str, Check]] = [
         "Below it all values have the wrong sign.": lambda h: true(
             all((h.p.Phi @ h.fixed(x) * h.p.v_pi < 0).all() for x in (0, 0.2, h.c.poles[0] - 0.01))
         ),
-        "Drag eta towards": meaning(),
-        "At which eta": meaning(),
+        "Drag η towards": meaning(),
+        "At which η": meaning(),
         "At 0.4143": lambda h: h.c.poles,
-        "The least error, ... lies above it, at eta = ... eta=auto takes that": lambda h: true(
+        "The least error, ... lies above it, at η = ... eta=auto takes that": lambda h: true(
             np.isclose(h.c.resolved(h.learners[0], eta="auto").values["eta"], h.c.best_eta)
             and h.c.best_eta > h.c.poles[0], *least_on_path(h),
         ),
     },
     {
         "What the others do": meaning(),
+        "TDC does not diverge here.":
+            lambda h: true(h.c.is_stable(h.learners[1]) and not h.grows(1)),
+        "Where it ends": meaning(0),
         "TDC has ... goes to TD's own fixed point, where TD itself does not.": lambda h: true(
             np.allclose(h.c.fixed_point(h.learners[1]), h.fixed())
             and not h.c.td_stable and h.c.is_stable(h.learners[1])
@@ -266,7 +281,7 @@ CHECKS: list[dict[str, Check]] = [
         "Emphatic TD": meaning(),
         "It is stable in the mean, but": lambda h: true(h.c.is_stable(h.learners[2])),
         "Their variance is infinite here": lambda h: true(not h.c.variance(h.learners[2]).finite),
-        "Longer traces ... here TD with lam = 0.9 is stable.":
+        "Longer traces ... here TD with λ = 0.9 is stable.":
             lambda h: true(h.c.is_stable(h.learners[3]), setting(h.learners[3], "lam")),
         "Each cure": meaning(),
         "TDC ends at TD's fixed point.": lambda h: true(h.settles(1, h.error(h.fixed()))),
@@ -276,20 +291,22 @@ CHECKS: list[dict[str, Check]] = [
     },
     {
         "Choose for your own": meaning(),
+        "TD is stable here.": lambda h: true(h.c.td_stable),
+        "Can adding a penalty": meaning(),
         "More penalty is not always safer.":
             lambda h: true(h.c.td_stable and len(h.c.unstable_etas) == 1),
-        "Here TD is stable in the mean, eta = 0.2 is not, and eta = 0.5 is again.": lambda h: true(
+        "Here TD is stable in the mean, η = 0.2 is not, and η = 0.5 is again.": lambda h: true(
             penalised(h, 0.0) and h.rates(0.2)[0].real < 0 and h.grows(1) and penalised(h, 0.5),
             setting(h.learners[1], "eta"), setting(h.learners[2], "eta"),
         ),
         "So look at": meaning(),
         "Stable in the mean": meaning(),
-        "TD's mean squared error stays bounded up to alpha = ... the runs here use ": lambda h: [
+        "TD's mean squared error stays bounded up to α = ... the runs here use ": lambda h: [
             largest_alpha(h, h.learners[0]), *{setting(x, "alpha") for x in h.learners}
         ],
         "Now open": meaning(),
         '"Copy as Python"': meaning(),
-        "From which eta": meaning(),
+        "From which η": meaning(),
         "From 0.3337 on": lambda h: [h.c.eta_hurwitz],
         "The unstable penalties lie between ... and that.": lambda h: [h.c.unstable_etas[0][0]],
     },
@@ -302,8 +319,9 @@ def facts_of(place: int) -> StepFacts:
 
 
 def sentences_of(step: dict[str, Any]) -> list[str]:
-    """The sentences of a step: its title, its text, its question and what it says at the end."""
-    parts = [step["title"], *step["text"], step["question"], step["why"]]
+    """The sentences of a step: its title, what to predict, its text, its question and its end."""
+    predict = step["predict"]["question"]
+    parts = [step["title"], predict, *step["text"], step["question"], step["why"]]
     return [one for part in parts for one in re.split(r"(?<=[.?])\s+(?=[A-Z\"])", part)]
 
 
@@ -347,6 +365,23 @@ ANSWERS: list[Check] = [
 def test_every_answer_is_that_of_the_theory(place: int) -> None:
     found = facts_of(place)
     np.testing.assert_allclose([found.step["answer"]], list(ANSWERS[place](found)), rtol=1e-9)
+
+
+PREDICTIONS: list[Callable[[StepFacts], object]] = [  # whether the first choice is right
+    lambda h: h.settles(0, h.error(h.fixed())),
+    lambda h: not h.grows(0),
+    lambda h: not h.grows(0),
+    lambda h: penalised(h, 0.2),
+    lambda h: np.argmin([h.error(h.fixed(h.c.eta_hurwitz + x)) for x in (1e-3, 0.05, 0.1)]) == 0,
+    lambda h: h.error(h.fixed()) < h.zero,
+    lambda h: h.c.td_stable and h.rates(0.2)[0].real < 0,
+]
+
+
+@pytest.mark.parametrize("place", range(len(PREDICTIONS)))
+def test_the_right_prediction_is_what_the_runs_and_the_matrices_show(place: int) -> None:
+    found = facts_of(place)
+    assert found.step["predict"]["right"] == (0 if PREDICTIONS[place](found) else 1)
 
 
 @pytest.mark.parametrize("place", range(len(CHECKS)))

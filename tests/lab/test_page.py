@@ -51,7 +51,7 @@ def test_every_small_problem_and_every_stepping_law_is_there(page: str) -> None:
 
 
 def test_it_is_one_small_file_without_addresses(page: str) -> None:
-    assert len(page.encode()) < 2_000_000
+    assert len(page.encode()) < 400_000
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
     assert "{{" not in page.replace("${{", "")
 

@@ -113,7 +113,7 @@ def test_the_sentences_say_what_certify_says(browser: Browser, name: str, on_pol
         f"{number(errors[0])}; predicting 0 everywhere has {number(zero)}."
         if c.td_stable
         else f"{td}'s mean update is unstable: a mode grows at rate "
-        f"{number(-c.pencil.slowest(0.0))} per unit of alpha."
+        f"{number(-c.pencil.slowest(0.0))} per unit of α."
     ]
     if c.pencil.rank < p.n_features:
         rank = f"rank {c.pencil.rank} of {p.n_features}"
@@ -122,23 +122,23 @@ def test_the_sentences_say_what_certify_says(browser: Browser, name: str, on_pol
     if c.unstable_etas:
         ((low, high),) = c.unstable_etas
         wanted.append(
-            f"Perturbed TD is unstable for eta from {number(low)} to {number(high)}, "
-            f"and stable in the mean for every eta above {number(c.eta_hurwitz)}."
+            f"Perturbed TD is unstable for η from {number(low)} to {number(high)}, "
+            f"and stable in the mean for every η above {number(c.eta_hurwitz)}."
         )
     else:
-        wanted.append("Perturbed TD is stable in the mean for every eta >= 0.")
+        wanted.append("Perturbed TD is stable in the mean for every η >= 0.")
     if c.eta_pd > 0.0:
         wanted.append(
-            f"A(eta) is positive definite, as the theorem asks, above {number(c.eta_pd)}; "
+            f"A(η) is positive definite, as the theorem asks, above {number(c.eta_pd)}; "
             f"the paper's bound asks for {number(c.bounds['paper'])}."
         )
     wanted += [
-        f"At eta = {number(x)} the matrix is singular and the fixed point has a pole."
+        f"At η = {number(x)} the matrix is singular and the fixed point has a pole."
         for x in c.poles
     ]
     stable = "stable" if c.is_stable("perturbed_td", eta=eta) else "unstable"
     wanted.append(
-        f"At eta = 0.3 the mean update is {stable}, and its fixed point has error "
+        f"At η = 0.3 the mean update is {stable}, and its fixed point has error "
         f"{number(errors[1])}."
     )
     assert said == wanted

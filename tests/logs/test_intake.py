@@ -57,7 +57,7 @@ def test_columns_of_any_kind_are_one_observation() -> None:
     assert found["action"].tolist() == [1, 0, 1, 0] and log.schema.actions == ("a", "b")
     assert found["episode"].tolist() == [0, 1, 2, 3] and found["first"].all()
     assert any("every row is taken as an episode" in note.lower() for note in log.notes)
-    assert any("'segment', 'basket', 'when' have a flag" in note for note in log.notes)
+    assert any("'segment', 'basket', 'when' are replaced by the mean" in note for note in log.notes)
 
 
 def test_rare_levels_are_joined_and_those_never_seen_have_none() -> None:
@@ -222,12 +222,12 @@ def test_strange_columns_are_read(name: str) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([None] * 4, "numbers, times, texts or categories, got null"),
+        ([None] * 4, "numbers, times, strings or levels, got null"),
         ([np.nan] * 4, "without a value in any row: odd"),
         ([1.0, np.inf, 2.0, 3.0], r"column 'odd', row 1 .*must be finite .*got inf"),
         ([1, "a", 2.0, None], "cannot be turned into Arrow.*odd"),
-        ([[1.0], [2.0], [3.0], [4.0]], "'odd' of obs must hold numbers, times, texts or"),
-        ([{"a": 1}] * 4, "'odd' of obs must hold numbers, times, texts or"),
+        ([[1.0], [2.0], [3.0], [4.0]], "'odd' of obs must hold numbers, times, strings or"),
+        ([{"a": 1}] * 4, "'odd' of obs must hold numbers, times, strings or"),
     ],
 )
 def test_columns_that_cannot_be_observed(values: list[Any], words: str) -> None:

@@ -49,6 +49,13 @@ Unit = Annotated[
     str | None,
     typer.Option("--unit", help="Column of users, patients, ...: their episodes belong together."),
 ]
+Reward = Annotated[
+    list[str] | None,
+    typer.Option("--reward", help="COLUMN:+, COLUMN:- or NAME:COLUMN=WEIGHT,...; repeatable."),
+]
+By = Annotated[
+    str | None, typer.Option("--by", help="Column of segments: values and decisions for each.")
+]
 Obs = Annotated[
     list[str] | None,
     typer.Option("--obs", help="Columns of any kind that are the observation: segment,basket."),
@@ -71,6 +78,8 @@ def evaluate(
     ] = None,
     columns: Map = None,
     unit: Unit = None,
+    reward: Reward = None,
+    by: By = None,
     obs: Obs = None,
     estimate: Estimate = False,
     reward_range: Annotated[
@@ -141,6 +150,8 @@ def evaluate(
 
       steadytd evaluate log.parquet --discount 0.99 --unit user_id
 
+      steadytd evaluate log.parquet --discount 0.99 --reward revenue:+ --reward churn:- --by segment
+
       steadytd evaluate log.csv --discount 0.95 --map obs=state,behavior_prob=p --json
 
       steadytd evaluate logs/ --discount 0.99 --engine dask --checkpoint parts
@@ -150,6 +161,7 @@ def evaluate(
     from steadytd.base.files import require_writable
     from steadytd.base.progress import reporting
     from steadytd.evaluation.evaluate import evaluate as do
+    from steadytd.logs.rewards import read_rewards
 
     if engine != "dask" and (address is not None or checkpoint is not None):
         given = "--address" if address is not None else "--checkpoint"
@@ -162,7 +174,8 @@ def evaluate(
         logs, discount = _sample(logs, discount)
     if not logs:
         raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
-    log = opened(logs, discount, target, columns, estimate, unit, obs)
+    rewards = read_rewards(reward) if reward else None
+    log = opened(logs, discount, target, columns, estimate, unit, obs, rewards)
     if required is not None and required.target not in log.targets:
         raise unknown("target", required.target, log.targets)
     if directory is not None:
@@ -171,7 +184,7 @@ def evaluate(
         say(note)
     with _unused(checkpoint), reporting(None, "reading") as update:
         e = do(
-            log, discount=discount, features=features, learners=learner,
+            log, discount=discount, features=features, learners=learner, rewards=rewards, by=by,
             behavior="estimate" if estimate else None, reward_range=ranged(reward_range),
             horizon=horizon, nothing_hidden=nothing_hidden, engine=engine, address=address,
             checkpoint=checkpoint, threads=threads, seed=seed, progress=update,
@@ -237,14 +250,17 @@ def opened(
     estimate: bool,
     unit: str | None = None,
     obs: list[str] | None = None,
+    rewards: object = None,
 ) -> Log:
     """The log, with its behaviour probabilities or the wish to estimate them."""
     from steadytd.logs.log import open_log
+    from steadytd.logs.rewards import first_reward
 
     source = logs[0] if len(logs) == 1 else logs
+    own = mapped(columns) if rewards is None else first_reward(mapped(columns), rewards)
     names = [name for text in obs or [] for name in text.split(",") if name]
     return open_log(
-        source, discount=discount, targets=_targets(targets or []), columns=mapped(columns),
+        source, discount=discount, targets=_targets(targets or []), columns=own,
         unit=unit, obs=names or None, needs=("action" if estimate else "behavior_prob",),
     )  # fmt: skip
 

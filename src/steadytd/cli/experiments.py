@@ -79,7 +79,7 @@ def run(
     learners: Annotated[
         list[str],
         typer.Argument(
-            help="Learners: name:key=value,key=value. A law of yours is FILE.py:LAW:key=value; "
+            help="Learners: name:key=value,key=value. A law of your own is FILE.py:LAW:key=value; "
             "the file is run."
         ),
     ],

@@ -38,7 +38,7 @@ def monitor(
     ] = None,
     unit_batches: Annotated[
         int | None,
-        typer.Option(help="For how many batches, from its first one on, a unit counts."),
+        typer.Option(help="Number of batches, from its first one, in which a unit counts."),
     ] = None,
     target: Target = None,
     columns: Map = None,

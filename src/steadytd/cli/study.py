@@ -106,7 +106,7 @@ def report(
         list[Path] | None,
         typer.Option(
             "--law",
-            help="A Python file with laws of yours that the study uses; it is run. Repeatable.",
+            help="A Python file that defines laws of the study; it is run. Repeatable.",
         ),
     ] = None,
     full: Full = False,

@@ -53,16 +53,16 @@ class Goal(NamedTuple):
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """What the compiled loops take: the fields of `kernels.Sought`, and the bounds."""
+        """What the compiled loops take: the fields of `kernels.GoalRows`, and the bounds."""
         return _all_read_only(*self.rows, self.weight, self.target, self.bounds)
 
     def measured(self, w: Floats, diverged: Longs) -> Floats:
         """The errors [measures, lanes] of weights [d, lanes]."""
-        from steadytd.engine.step.kernels import Sought, measure_all
+        from steadytd.engine.step.kernels import GoalRows, measure_all
 
-        *sought, bounds = self.arrays
+        *rows, bounds = self.arrays
         errors = np.empty((len(bounds), len(diverged)))
-        measure_all(read_only(np.ascontiguousarray(w)), Sought(*sought), bounds, diverged, errors)
+        measure_all(read_only(np.ascontiguousarray(w)), GoalRows(*rows), bounds, diverged, errors)
         return errors
 
 

@@ -373,11 +373,10 @@ def opened(
     columns: ColumnMap | None,
     behavior: Any,
     batch_rows: int,
-    seed: int,
     unit: str | None = None,
     obs: Sequence[str] | None = None,
 ) -> Log:
-    """The log with behaviour probabilities; they are estimated only if `behavior` asks for it."""
+    """The log, opened; it has behaviour probabilities unless they are to be estimated."""
     estimating = _is_estimate(behavior)
     known = None if estimating else behavior
     if isinstance(source, Log):
@@ -396,6 +395,12 @@ def opened(
         )  # fmt: skip
     if not estimating:
         require_behavior(log)
+    return log
+
+
+def estimated(log: Log, behavior: Any, seed: int) -> Log:
+    """The log with estimated behaviour probabilities, if `behavior` asks for them."""
+    if not _is_estimate(behavior):
         return log
     classifier = None if isinstance(behavior, str) else behavior
     return with_estimated_behavior(log, estimate_behavior(log, classifier, seed=seed))

@@ -106,6 +106,28 @@ CHECKS = (
         "If it says who was logged, give it as unit (--unit).",
     ),
     Check(
+        "log", "drift", "warning", "drift", "above", 0,
+        "Along the log {drifting} change: {early:3} in its first fifth, {late:3} in its last.",
+        "Evaluate recent episodes; shuffle if the order is not time.",
+    ),
+    Check(
+        "log", "copies", "warning", "copied", "above", 0,
+        "{copies:count} of {pairs:count} pairs of episodes that begin alike are exact copies; "
+        "chance allows about {copies_expected:2}.",
+        "Drop duplicated episodes.",
+    ),
+    Check(
+        "log", "time_limit", "warning", "time_limit", "above", 0,
+        "{limit_episodes:count} episodes terminate at step {limit_steps}, the last: a time limit.",
+        "Flag truncation, or state reward_range and horizon={limit_steps}.",
+    ),
+    Check(
+        "log", "unfinished", "warning", "unfinished", "above", 0,
+        "The last twentieth of episodes has {last_steps:3} steps, others {other_steps:3}: "
+        "unfinished ones may be missing.",
+        "Leave out the last.",
+    ),
+    Check(
         "log", "rows_left_out", "warning", "left_out_share", "above", 0.01,
         "{left_out_share:percent} of the rows are left out: each ends an episode that neither "
         "terminates nor has a next observation.",
@@ -261,6 +283,17 @@ CHECKS = (
         "log", "truncated_returns", "note", "discount_left", "above", 0.05,
         "{truncated:count} of {episodes:count} episodes are truncated; pdis, snpdis and quantiles "
         "count only what was logged.",
+    ),
+    Check(
+        "log", "fixed_end", "note", "fixed_end", "above", 0,
+        "All episodes terminate at step {limit_steps}: values count the rewards of these steps.",
+        "If they were cut off there, flag truncation.",
+    ),
+    Check(
+        "log", "ids_missing", "note", "ids_missing", "above", 0,
+        "{missing:count} of {ids:count} consecutive episode numbers are missing: episodes may have "
+        "been left out.",
+        "Check why.",
     ),
     Check(
         "log", "continuing_log", "note", "continuing", "above", 0,

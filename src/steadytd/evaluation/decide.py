@@ -165,9 +165,7 @@ def compared(one: Side, other: Side | None, log: LoggedReturns, together: int = 
         for a in one.selection.usable
         for b in ((None,) if other is None else other.selection.usable)
     ]
-    apart = min(
-        differences, key=lambda d: d.half_width if math.isfinite(d.half_width) else math.inf
-    )
+    apart = shortest(differences)
     lo, hi = apart.value - apart.half_width, apart.value + apart.half_width
     verdict: Verdict = "better" if lo > 0.0 else "worse" if hi < 0.0 else "undecided"
     reasons = tuple(dict.fromkeys((*one.reasons, *(() if other is None else other.reasons))))
@@ -187,6 +185,12 @@ def compared(one: Side, other: Side | None, log: LoggedReturns, together: int = 
     )
 
 
+def shortest(differences: list[Difference]) -> Difference:
+    """The one with the shortest interval."""
+    widths = [d.half_width if math.isfinite(d.half_width) else math.inf for d in differences]
+    return differences[widths.index(min(widths))]
+
+
 def counted(log: LoggedReturns) -> str:
     """What more of the same data would be."""
     what = "rows" if log.continuing else "episodes"
@@ -203,7 +207,7 @@ def difference(
     else:
         value, influence, weights = other.value, other.influence, other.weights
         bias, cut, at_cuts = one.bias + other.bias, max(one.cut, other.cut), other.at_cuts
-    chance = sampling_error(one.influence - influence, log.stretches, level)
+    chance = log.inflation * sampling_error(one.influence - influence, log.stretches, level)
     chance += SAME * max(abs(one.value), abs(value))  # what rounding leaves is no difference
     truncation = 0.0 if log.continuing else truncation_error(one.at_cuts - at_cuts, cut, log)
     rare = rule_of_three(level) * rare_outcome(one.weights - weights, log)

@@ -16,7 +16,7 @@ from steadytd.base.numbers import count, duration, one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.behavior import EstimatedLog, check_hidden, opened
+from steadytd.evaluation.behavior import EstimatedLog, check_hidden, estimated, opened
 from steadytd.evaluation.calibration import LogCalibration, calibrate
 from steadytd.evaluation.checks import findings
 from steadytd.evaluation.decide import LoggedValue, Side, compared
@@ -41,6 +41,7 @@ from steadytd.evaluation.result import Evaluation, Probabilities, recommend
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division
 from steadytd.evaluation.rule import sampling_error, select
 from steadytd.evaluation.second_pass import gather, joined, second_curves
+from steadytd.evaluation.segments import Parting, segments
 from steadytd.evaluation.sensitivity import sensitivity
 from steadytd.evaluation.stability import assess, path_rows, pencil
 from steadytd.evaluation.sums import TD
@@ -51,6 +52,8 @@ from steadytd.features.auto import Observed, automatic, second_map
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.log import Log
 from steadytd.logs.policies import Policy
+from steadytd.logs.rewards import first_reward, reward_name, reward_weights, with_reward
+from steadytd.logs.selection import require_disjoint
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
 PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
@@ -71,8 +74,11 @@ def evaluate(
     behavior: Any = None,
     unit: str | None = None,
     obs: Sequence[str] | None = None,
+    rewards: Mapping[str, Any] | None = None,
+    by: str | None = None,
+    learned_on: Any = None,
     value_at: Literal["auto", "start", "states"] = "auto",
-    reward_range: tuple[float, float] | None = None,
+    reward_range: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
     horizon: int | None = None,
     nothing_hidden: bool = False,
     engine: str = "local",
@@ -95,12 +101,18 @@ def evaluate(
     policy that made the log, or "estimate", or a classifier to estimate it with; without it it must
     have a `behavior_prob`. `unit` is a column that says which episodes belong together (those
     of one user); without it episodes are taken as independent.
+    `rewards` are columns with a direction, {"revenue": "+", "churn": "-"}, or weighted sums of
+    columns, {"profit": {"revenue": 1.0, "cost": -0.5}}: one evaluation each, in `e.rewards`. `by`
+    is a column that is constant in an episode: `e.segments` has values and decisions for each of
+    its values. `learned_on` is the log or frame that targets were learned on: units (or episodes)
+    that are in both are refused.
     `value_at` says where: at the episodes' first states (default), or over all logged states
     (default for a log of one endless episode). `reward_range` are the least and the largest reward
-    that a step can give, in the log or not: with it intervals hold outcomes that were too rare to
-    be logged; and with `horizon`, the most steps of an episode, also outcomes that last.
-    `nothing_hidden` states that the policy that made the log looked at nothing but the logged
-    observations: only then can answers with estimated probabilities be trusted.
+    that a step can give, in the log or not (of several rewards: a dictionary by name): with it
+    intervals hold outcomes that were too rare to be logged; and with `horizon`, the most steps of
+    an episode, also outcomes that last. `nothing_hidden` states that the policy that made the log
+    looked at nothing but the logged observations: only then can answers with estimated
+    probabilities be trusted.
     `engine="dask"` spreads the sums over a cluster (at
     `address`, or threads here), one task per part, kept in the directory `checkpoint`.
     `progress(done, total)` is called with rows.
@@ -117,25 +129,94 @@ def evaluate(
     for name, given in (("checkpoint", checkpoint), ("address", address)):
         if given is not None and not isinstance(given, str | Path):
             raise InputError(f"{name} must be a string or a path, got {given!r}.")
-    stated = stated_range(reward_range, horizon)
+    several = {"": None} if rewards is None else reward_weights(rewards)
+    stated = _stated(reward_range, horizon, several)
     check_hidden(nothing_hidden, behavior)
-    asked = with_drl(requests(learners))
-    log = opened(source, discount, targets, columns, behavior, batch_rows, seed, unit, obs)
+    asked = requests(learners)
+    if rewards is not None and not isinstance(source, Log):
+        columns = first_reward(columns, rewards)
+    log = opened(source, discount, targets, columns, behavior, batch_rows, unit, obs)
     if not log.targets:
         raise InputError(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
         )
+    if learned_on is not None:
+        require_disjoint(log, learned_on)
+    parting = None if by is None else Parting.of(log, by)
+    single = partial(
+        _single, settings={"discount": discount, "learned_on": learned_on is not None},
+        features=features, behavior=behavior, usual=learners is None, value_at=value_at,
+        nothing_hidden=nothing_hidden, engine=engine, address=address, parts=parts,
+        threads=threads, seed=seed, progress=progress,
+    )  # fmt: skip
+    found = {}
+    for i, (name, weights) in enumerate(several.items()):
+        mine = log if weights is None else with_reward(log, weights)
+        kept = None if checkpoint is None else Path(checkpoint) / (f"reward-{i}" if i else "")
+        single = partial(single, stated=stated[name], reward=weights)
+        e = single(mine, asked=with_drl(asked), checkpoint=kept)
+        if parting is not None:
+            only = partial(single, asked=with_drl([]))
+            e = replace(e, segments=segments(mine, parting, only, kept))
+        found[name] = replace(e, reward=name)
+    main, *others = found
+    return replace(found[main], others={name: found[name] for name in others})
+
+
+def _stated(
+    given: Any, horizon: int | None, several: Mapping[str, Mapping[str, float] | None]
+) -> dict[str, Stated | None]:
+    """What is stated of every reward; of one with a minus the range is that of its column."""
+    if len(several) > 1 and given is not None and not isinstance(given, Mapping):
+        raise InputError(
+            "with several rewards, reward_range must be a dictionary from their names to ranges, "
+            f"such as {{'{next(iter(several))}': (0, 1)}}, got {given!r}."
+        )
+    ranges = given if isinstance(given, Mapping) else {next(iter(several)): given}
+    for name in ranges:
+        if name not in several:
+            raise unknown("reward in reward_range", name, several)
+    found = {name: stated_range(ranges.get(name), horizon) for name in several}
+    for name, weights in several.items():
+        one = found[name]
+        if one is not None and weights is not None and reward_name(name, weights) != name:
+            found[name] = one._replace(lo=-one.hi, hi=-one.lo)
+    return found
+
+
+def _single(
+    log: Log,
+    asked: list[Request],
+    stated: Stated | None,
+    checkpoint: str | Path | None,
+    *,
+    reward: Mapping[str, float] | None,
+    settings: dict[str, Any],
+    features: object,
+    behavior: Any,
+    usual: bool,
+    value_at: str,
+    nothing_hidden: bool,
+    engine: str,
+    address: str | None,
+    parts: int | None,
+    threads: int | None,
+    seed: int,
+    progress: Progress | None,
+) -> Evaluation:
+    """The evaluation of one log with one reward."""
+    log = estimated(log, behavior, seed)
     sample = log.sample(SAMPLE, seed)
     seen = Observed.of(sample, log.rows if log.rows is not None else len(sample))
     chosen = automatic(seen) if features == "auto" else None
     made = feature_map(features if chosen is None else chosen.spec, seed)
     fitted = made if made.fitted else made.fit(sample)
     second = feature_map(second_map(fitted, seen), seed).fit(sample)
-    asked = _with_action_values(asked, log, fitted, usual=learners is None)
+    asked = _with_action_values(asked, log, fitted, usual)
     log = _in_batches(log, fitted)
     plan = _plan(log, asked, fitted, value_at, seed)
-    usual = int(np.clip(plan.division.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
-    number = usual if parts is None else parts
+    number = int(np.clip(plan.division.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
+    number = number if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
     work = Work(pieces, plan, asked)
     passes: LocalPasses | ClusterPasses = LocalPasses(work, threads, progress)
@@ -144,7 +225,7 @@ def evaluate(
     announce(plan)
     passes.run()
     settings = {
-        "discount": discount,
+        **settings,
         "features": str(fitted.spec),
         "features_reason": "as requested" if chosen is None else chosen.reason,
         "second_features": second.spec,
@@ -154,9 +235,10 @@ def evaluate(
         "parts": len(pieces),
         "seed": seed,
         "reward_range": None if stated is None else [stated.lo, stated.hi],
-        "horizon": horizon,
+        "horizon": None if stated is None else stated.horizon,
         "nothing_hidden": nothing_hidden,
         "unit": log.unit,
+        "reward": reward,
     }
     check_stated(log, passes.first.ratios.extent, stated, plan.where == "start")
     return conclude(log, work, passes, second, stated, nothing_hidden, settings)

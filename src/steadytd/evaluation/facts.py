@@ -16,6 +16,7 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, visible
 from steadytd.base.numbers import count, number, whole
+from steadytd.evaluation.assumed import contradictions
 from steadytd.evaluation.calibration import LogCalibration
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import correlation, effective_number
@@ -25,6 +26,7 @@ from steadytd.evaluation.rule import (
     FEWEST_STRETCHES,
     LoggedReturns,
     Selection,
+    cross_fitting,
     paired,
 )
 from steadytd.evaluation.values import REFERENCE, TargetValues, Value
@@ -116,6 +118,8 @@ class LogFacts:
     unit: str | None = None  # the column of units
     effective_units: float = math.nan  # (sum n_u)^2 / sum n_u^2, n_u the starts of unit u
     recurring: dict[str, Any] = field(default_factory=dict)  # of an unused column, see `recurring`
+    learned_folds: int = 0  # the target is made of policies learned on so many folds
+    assumed: dict[str, Any] = field(default_factory=dict)  # what contradicts it, see `assumed`
     notes: tuple[str, ...] = ()  # what was assumed of the table
     obs_names: tuple[str, ...] = ()  # of the numbers of an observation, where columns were named
     actions: tuple[str, ...] = ()  # by their numbers, where they are named
@@ -157,7 +161,14 @@ def of_log(
         "unit_count": f.units,
         "effective_units": f.effective_units,
         **f.recurring,
+        **f.assumed,
+        "time_limit": float(f.assumed.get("time_limit", 0.0) > 0.0 and not _known_end(f)),
     }
+
+
+def _known_end(f: LogFacts) -> bool:
+    """Whether the horizon is stated, and episodes end there."""
+    return f.stated is not None and f.stated.horizon == f.longest
 
 
 def independent(f: LogFacts) -> str:
@@ -201,7 +212,7 @@ def log_facts(
     hidden: bool,
 ) -> LogFacts:
     """From the passes; `behavior` has numbers of the estimated policy, None: it was logged."""
-    ratios = evidence.first.ratios
+    ratios, sample = evidence.first.ratios, evidence.first.sample
     truncated, left = ratios.cut.tolist()
     least, most, discount, longest = ratios.extent.tolist()
     return LogFacts(
@@ -221,8 +232,12 @@ def log_facts(
         stated=stated,
         nothing_hidden=hidden,
         unit=log.unit,
+        learned_folds=log.learned_folds,
         effective_units=math.nan if log.unit is None else effective_number(evidence.starts),
-        recurring=recurring(log, evidence.first.sample.outcomes),
+        recurring=recurring(log, sample.outcomes),
+        assumed={}
+        if evidence.stretches
+        else contradictions(log, sample.outcomes, sample.rows, log.targets),
         notes=log.notes,
         obs_names=log.schema.obs_names,
         actions=tuple(map(str, log.schema.actions)),
@@ -245,6 +260,7 @@ def logged_returns(evidence: Evidence, f: LogFacts) -> LoggedReturns:
         continuing=f.continuing,
         stretches=f.divided,
         by_column=f.unit is not None,
+        inflation=cross_fitting(f.learned_folds),
     )
 
 

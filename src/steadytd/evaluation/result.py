@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -33,11 +33,13 @@ from steadytd.evaluation.gate import Gate, Requirement
 from steadytd.evaluation.quantiles import Spreads
 from steadytd.evaluation.records import decode, encode
 from steadytd.evaluation.rule import LoggedReturns
+from steadytd.evaluation.segments import Segments
 from steadytd.evaluation.sensitivity import Sensitivity
 from steadytd.evaluation.value_function import ValueFunction
 from steadytd.evaluation.values import SELECTED, TargetValues
 from steadytd.evaluation.visits import Visits
 from steadytd.features import FeatureMap
+from steadytd.logs.rewards import reward_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -152,6 +154,9 @@ class Evaluation(Displayable):
     settings: dict[str, Any]
     probabilities: Probabilities
     places: Visits | None = None
+    reward: str = ""  # which of several this is
+    others: Mapping[str, Evaluation] = field(default_factory=dict)  # of the other rewards
+    segments: Segments | None = None
 
     def __repr__(self) -> str:
         said = ", ".join(f"{d.target} {d.decision if d.trusted else 'not trusted'}"
@@ -165,6 +170,16 @@ class Evaluation(Displayable):
         """The old name of `results`."""
         warnings.warn("e.judged is now e.results", DeprecationWarning, stacklevel=2)
         return self.results
+
+    @property
+    def rewards(self) -> dict[str, Evaluation]:
+        """The evaluation of every reward that was asked for, this one first."""
+        return {self.reward: self, **self.others} if self.reward else {}
+
+    @property
+    def reward_name(self) -> str:
+        """How a sentence names the reward: `-churn` is minus the column churn."""
+        return reward_name(self.reward, self.settings.get("reward") or {})
 
     @property
     def targets(self) -> list[str]:
@@ -304,12 +319,26 @@ class Evaluation(Displayable):
     @property
     def assumptions(self) -> list[str]:
         """What no log can show, and the answer takes for granted."""
-        return [
+        found = [
             f"{independent(self.log)} are independent",
-            "no target was learned from this log",
+            self._learned,
             "no unobserved variable affected both actions and rewards",
             "the environment does not change",
+            "no episode is missing because of how it went",
         ]
+        if self.log.assumed.get("fixed_end"):
+            found.append(f"episodes end after {self.log.longest} steps")
+        return found
+
+    @property
+    def _learned(self) -> str:
+        """What is taken for granted of how the targets came about."""
+        folds = self.log.learned_folds
+        if folds:
+            return f"{folds} policies, each learned without the units it is evaluated on, are meant"
+        if self.settings.get("learned_on"):
+            return "targets were learned from the stated data, which share no unit with this log"
+        return "no target was learned from this log"
 
     @property
     def notes(self) -> list[str]:
@@ -354,6 +383,17 @@ class Evaluation(Displayable):
         content = json.dumps(encode(self, arrays))
         return write_arrays(Path(path), {"content": np.array(content), **arrays}, compressed=True)
 
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The answer without what it rests on, for JSON."""
+        return {
+            "decisions": [d.to_dict() for d in self.decisions],
+            "behavior": self.behavior._asdict(),
+            "recommended": [r.to_dict() for r in self.recommended.values()],
+            "segments": None if self.segments is None else self.segments.to_dict(),
+            "warnings": [w.to_dict() for w in self.warnings],
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON: numbers that are not finite become null."""
         document = {
@@ -379,6 +419,9 @@ class Evaluation(Displayable):
                 {**s._asdict(), "rows": [row._asdict() for row in s.rows]}
                 for s in self.probabilities.spreads.values()
             ],
+            "reward": self.reward_name or None,
+            "segments": None if self.segments is None else self.segments.to_dict(),
+            "other_rewards": {name: e.summary for name, e in self.others.items()},
             "warnings": [w.to_dict() for w in self.warnings],
             "notes": self.notes,
             "log": vars(self.log),

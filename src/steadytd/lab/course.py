@@ -32,11 +32,19 @@ def problem_of(state: dict[str, Any]) -> Problem:
 def _filled(step: dict[str, Any]) -> dict[str, Any]:
     found = _facts(problem_of(step["state"]), step["state"]["learners"][0])
     words = {
-        name: " and ".join(number(x) for x in np.atleast_1d(value)) for name, value in found.items()
+        name: " and ".join(number(x) for x in np.atleast_1d(value))
+        for name, value in found.items()
+        if not isinstance(value, bool)
     }
     (answer,) = np.atleast_1d(found[step["answer"]])
+    predict = step["predict"]
     return {
         **step,
+        "predict": {
+            "question": predict["question"].format(**words),
+            "choices": predict["choices"],
+            "right": 0 if found[predict["true"]] else 1,
+        },
         "text": [text.format(**words) for text in step["text"]],
         "why": step["why"].format(**words),
         "answer": float(answer),
@@ -49,10 +57,19 @@ def _facts(problem: Problem, first_learner: str) -> dict[str, Any]:
     rates = c.pencil.rates(0.0)
     negative = np.sort(rates.real[rates.real < 0.0])
     moments = c.mean_square(first_learner)
+    auto_error = c.error(c.pencil.fixed_point(c.best_eta))
+    td_error, zero_error = c.error(c.pencil.fixed_point(0.0)), c.error(np.zeros(problem.n_features))
     return {
-        "td_error": c.error(c.pencil.fixed_point(0.0)),
+        "td_settles": bool(c.td_stable),
+        "settles_at_0.2": bool(c.pencil.slowest(0.2) > 0.0),
+        "least_penalty_is_best": bool(
+            c.error(c.pencil.fixed_point(1.02 * c.eta_hurwitz)) <= auto_error
+        ),
+        "td_beats_zero": bool(td_error < zero_error),
+        "a_penalty_harms": bool(c.td_stable and c.unstable_etas),
+        "td_error": td_error,
         "best_error": c.best_error,
-        "zero_error": c.error(np.zeros(problem.n_features)),
+        "zero_error": zero_error,
         "least_eigenvalue": rates.real.min(),
         "growth_rate": -rates.real.min(),
         "negative": len(negative),
@@ -63,6 +80,6 @@ def _facts(problem: Problem, first_learner: str) -> dict[str, Any]:
         "paper_bound": c.bounds["paper"],
         "pole": c.poles,
         "auto_eta": c.best_eta,
-        "auto_error": c.error(c.pencil.fixed_point(c.best_eta)),
+        "auto_error": auto_error,
         "largest_alpha": np.nan if moments is None else moments.largest_alpha,
     }

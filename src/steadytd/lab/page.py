@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ SHADES = 8  # learners of one law
 LIGHTER = {"#222222": "#7f7f7f", "#774400": "#a86a2c"}
 START = {"alpha": 0.001, "eta": 0.5, "beta": 0.5, "ratio": 10.0}  # where a slider begins
 WORKER = ("engine.js", "algebra.js", "theory.js", "worker.js")
-PAGE = ("algebra.js", "theory.js", "charts.js", "page.js")
+PAGE = ("algebra.js", "theory.js", "charts.js", "triad.js", "page.js")
 
 
 def lab_page(problems: Sequence[Problem] = (), laws: Sequence[Law] = ()) -> str:
@@ -125,12 +127,19 @@ def learner_of(law: Law, loops: list[str]) -> dict[str, Any]:
     return {
         "name": law.name,
         "summary": (law.update.__doc__ or "").partition("\n")[0],
+        "equations": equations_of(law),
         "params": listed,
         "forms": forms,
         "variant": law.variant_param,
         "trace": law.trace_param if law.traces else None,
         "penalty": penalty_of(law),
     }
+
+
+def equations_of(law: Law) -> str:
+    """The update as its text has it, in Unicode; a law of the user's own has its first line."""
+    found = re.search(r"^Update[^:]*(?::[^:]+)*?::\n\n((?:    .*\n)+)", law.doc, re.M)
+    return dedent(found[1]).strip() if found else (law.update.__doc__ or "").partition("\n")[0]
 
 
 def form_of(law: Law, traced: bool, averaged: bool = False) -> tuple[dict[str, Any], str]:

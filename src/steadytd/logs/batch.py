@@ -98,7 +98,8 @@ def decode(
         unit = unit_numbers(chunk, c["unit"], unit_values, first, before)
         cursor = cursor._replace(unit=int(unit[-1]))
     obs = _observations(chunk, schema)
-    reward = values.rewards(chunk, c["reward"])
+    weighted = zip(schema.reward_weights, c["reward"].parts, strict=True)
+    reward = np.sum([w * values.rewards(chunk, part) for w, part in weighted], axis=0)
     given = values.discounts(chunk, c["discount"]) if "discount" in c else schema.discount
     discount = np.where(terminated, 0.0, np.float64(given))
     column = schema.action_column(fields)

@@ -115,7 +115,7 @@ class Encoding:
         """What a reader of an answer has to know of the observation."""
         gone = [f"'{part.column}'" for part in self.parts if part.missing]
         if gone:
-            yield f"missing values of {', '.join(gone)} have a flag; the mean stands in their place"
+            yield f"missing values of {', '.join(gone)} are replaced by the mean, with a flag"
         rare = [f"'{part.column}'" for part in self.parts if part.joined]
         if rare:
             yield f"levels in fewer than 1 % of the rows are joined: {', '.join(rare)}"
@@ -222,5 +222,5 @@ def _count(chunk: Chunk, name: str, seen: Counter[str | None]) -> None:
     if len(seen) > MOST_LEVELS:
         raise InputError(
             f"{chunk.file}: column '{name}' of obs has more than {count(MOST_LEVELS, 'level')}, so "
-            "it names rows rather than describes them; leave it out."
+            "it identifies rows and describes none; leave it out."
         )

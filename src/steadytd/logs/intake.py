@@ -159,7 +159,7 @@ def _obs_columns(given: Intake, obs: Sequence[str] | None) -> list[str] | None:
         kind = given.kind(name)
         if encode.kind_of(kind) is None:
             faults.append(
-                f"column '{name}' of obs must hold numbers, times, texts or categories, got {kind}"
+                f"column '{name}' of obs must hold numbers, times, strings or levels, got {kind}"
             )
     faults += [f"obs names '{name}' twice" for name in set(obs) if list(obs).count(name) > 1]
     if faults:
@@ -582,7 +582,7 @@ def _number_actions(given: Intake, by_model: Mapping[str, Any], obs: Sequence[st
                       within=within)  # fmt: skip
         given.make(WHOLE + target, [*inputs, *(within or ())], size, how)
     if by_model and within is not None:
-        given.notes.append(f"models are restricted to '{sets}' and divided by what is left")
+        given.notes.append(f"models are restricted to '{sets}' and rescaled to sum to 1")
 
 
 def seen_chunks(seen: Any) -> list[Any]:

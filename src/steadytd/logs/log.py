@@ -61,6 +61,7 @@ class Log:
     contents: str | None = None
     unit_values: Any = None  # an Arrow array: the distinct values of the column of units
     levels: Mapping[str, Any] = field(default_factory=dict)  # the same of further columns
+    learned_folds: int = 0  # its target is made of policies learned on so many folds of units
 
     def __repr__(self) -> str:
         rows = "rows not counted" if self.rows is None else f"{self.rows:,} rows"

@@ -60,7 +60,7 @@ def action_levels(file: str, seen: Any, policies: Sequence[Any], least: int = 0)
         strange = next((one for one in own if isinstance(one, str)), None)
         if strange is not None:
             raise InputError(
-                f"{file}: a model's class {strange!r} is a text, but the logged actions are "
+                f"{file}: a model's class {strange!r} is a string, but the logged actions are "
                 f"numbers ({seen.type}); fit the model on the actions as they are logged."
             )
         found = {*map(float, seen.to_pylist()), *map(float, own)}
@@ -143,7 +143,7 @@ def restricted(chunk: Chunk, label: str, found: Floats, mask: Floats) -> Floats:
     total = inside.sum(axis=1)
     index = values.first_false(total > 0.0)
     if index is not None:
-        rule, remedy = "a model must allow one of the allowed actions", "correct the list"
+        rule, remedy = "an allowed action must have a probability above 0", "correct the list"
         raise values.fault(chunk, label, index, rule, "probability 0 for all", remedy)
     return np.asarray(inside / total[:, None])
 

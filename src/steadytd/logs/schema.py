@@ -46,6 +46,7 @@ class LogSchema:
     numeric_actions: bool
     densities: bool  # actions are continuous: probabilities may be above 1
     n_actions: int = 0  # 0: no policy is known as a whole
+    reward_weights: tuple[float, ...] = (1.0,)  # of the columns that the reward is made of
     obs_names: tuple[str, ...] = ()  # of the numbers of an observation, where columns were named
     actions: tuple[str | float, ...] = ()  # by their numbers, where they were numbered here
     notes: tuple[str, ...] = ()  # what was assumed of the table
@@ -131,7 +132,7 @@ def understand(
                 f"'{file}' has other columns than '{source.files[0]}' ({', '.join(differ)}); "
                 "all files of a log must have the same columns."
             )
-        _check_types(file, schema, columns)
+        check_types(file, schema, columns)
     width = size_of(source, columns["obs"])
     if width < 1:
         raise InputError(
@@ -243,7 +244,7 @@ def _types(columns: Columns) -> dict[str, Any]:
     }
 
 
-def _check_types(file: str, schema: Any, columns: Columns) -> None:
+def check_types(file: str, schema: Any, columns: Columns) -> None:
     """Columns of numbers hold numbers: known from the schema, before any row is read."""
     for column in columns.values():
         for name in column.parts if column.meaning.kind not in ("action", "unit") else ():

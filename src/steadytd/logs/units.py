@@ -74,13 +74,15 @@ def level_numbers(chunk: Chunk, column: Column, known: Any) -> Longs:
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def unit_numbers(chunk: Chunk, column: Column, known: Any, first: Bools, before: int) -> Longs:
+def unit_numbers(
+    chunk: Chunk, column: Column, known: Any, first: Bools, before: int, kind: str = "one unit"
+) -> Longs:
     """The number of every row's unit; `before` is that of the row before, in the same episode."""
     numbers = level_numbers(chunk, column, known)
     other = ~first & (numbers != np.append(before, numbers[:-1]))
     if other.any():
         i = int(other.argmax())
-        rule = "an episode must belong to one unit, and the row before has another value"
+        rule = f"an episode must belong to {kind}, and the row before has another value"
         value = chunk.batch.column(str(column))[i].as_py()
         raise fault(chunk, column, i, rule, value, "name a column that is constant in an episode")
     return numbers

@@ -69,11 +69,11 @@ class FiniteStream:
 
     def take(self, position: Position, count: int) -> tuple[Ints, Position]:
         """The transitions of the next `count` steps, and the position after them."""
-        from steadytd.engine.step.kernels import Ways, walk
+        from steadytd.engine.step.kernels import Successors, walk
 
         events: Ints = np.empty(count, dtype=np.int32)
-        ways = Ways(self.first, self.many, self.guide, self.cumulative, self.row_next)
-        state = walk(position.key, position.step, position.state, ways, events)
+        arrays = self.first, self.many, self.guide, self.cumulative, self.row_next
+        state = walk(position.key, position.step, position.state, Successors(*arrays), events)
         return events, Position(position.key, position.step + count, int(state))
 
 

@@ -14,7 +14,7 @@ from numba import types
 from steadytd.base import numba_internals
 from steadytd.base.jit import compiled
 from steadytd.engine.step.kernels import (
-    Sought,
+    GoalRows,
     copy,
     leaves_finite_range,
     mark_diverged,
@@ -62,7 +62,9 @@ def run(loop: Any, layout: Any, own: Any, steps: Any, goal: Any, plan: Any) -> N
     event, factor, row, row_next, facts, first, length, offset, feature, value = steps
     goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target, ends = goal
     stops, records, errors, first_step = plan
-    sought = Sought(goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target)
+    rows_of_goal = GoalRows(
+        goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target
+    )
     scratch = np.empty((rows_of_scratch, V.shape[2]))
     begin = single_until = np.int64(0)
     stop = 0
@@ -90,6 +92,6 @@ def run(loop: Any, layout: Any, own: Any, steps: Any, goal: Any, plan: Any) -> N
         if begin == stops[stop]:
             stride = WHOLE
             if records[stop]:
-                measure_all(V[measured], sought, ends, diverged, errors[recorded])
+                measure_all(V[measured], rows_of_goal, ends, diverged, errors[recorded])
                 recorded += 1
             stop += 1

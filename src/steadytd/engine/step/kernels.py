@@ -25,7 +25,7 @@ def uniform(key: np.uint64, n: int) -> float:
     return float(np.int64(word)) * 2.0**-53  # signed: one instruction
 
 
-class Ways(NamedTuple):
+class Successors(NamedTuple):
     """The transitions out of every state: where they begin, a guide to them, and where they lead.
 
     Those of state s begin at `first[s]` and are `many[s]`, with their cumulative probabilities.
@@ -39,13 +39,13 @@ class Ways(NamedTuple):
 
 
 @compiled
-def walk(key: np.uint64, step: int, state: int, ways: Ways, events: Ints) -> int:
+def walk(key: np.uint64, step: int, state: int, successors: Successors, events: Ints) -> int:
     """Fill `events` with the transitions of steps `step`, `step + 1`, ...; return the last state.
 
     A transition is drawn by inversion: the first one out of `state` whose cumulative probability
     exceeds the step's uniform number. `guide` only says where in the list to start looking.
     """
-    first, many, guide, cumulative, row_next = ways
+    first, many, guide, cumulative, row_next = successors
     at = np.uintp(state)  # unsigned: nothing has to ask whether a place is counted from the end
     for i in range(len(events)):
         u = uniform(key, step + i + 1)
@@ -116,7 +116,7 @@ def _poison(V: Floats) -> Floats:
     return result
 
 
-class Sought(NamedTuple):
+class GoalRows(NamedTuple):
     """What an error is measured against: feature rows, their weights, and what they should give."""
 
     first: Longs
@@ -129,18 +129,18 @@ class Sought(NamedTuple):
 
 
 @inner
-def measure(w: Floats, sought: Sought, begin: int, end: int, diverged: Longs, out: Floats) -> None:
+def measure(w: Floats, goal: GoalRows, begin: int, end: int, diverged: Longs, out: Floats) -> None:
     """out[j] = sqrt(sum_i weight_i (row_i . w_j - target_i)^2), for i from `begin` up to `end`.
 
     Infinite for a diverged lane, and for one whose values row_i . w_j overflow.
     """
-    weight, lanes = sought.weight, w.shape[1]
+    weight, lanes = goal.weight, w.shape[1]
     total = np.zeros(lanes)
     largest = np.zeros(lanes)
     difference = np.empty(lanes)
     for i in range(begin, end):
         if weight[i] != 0.0:
-            _difference(w, sought, i, (ZERO, lanes), difference)
+            _difference(w, goal, i, (ZERO, lanes), difference)
             for j in range(lanes):
                 total[j] += weight[i] * (difference[j] * difference[j])
                 largest[j] = max(largest[j], abs(difference[j]))
@@ -153,7 +153,7 @@ def measure(w: Floats, sought: Sought, begin: int, end: int, diverged: Longs, ou
             out[j] = 0.0
             for i in range(begin, end):
                 if weight[i] != 0.0:
-                    _difference(w, sought, i, (j, j + 1), difference)
+                    _difference(w, goal, i, (j, j + 1), difference)
                     out[j] += weight[i] * (difference[0] / largest[j]) ** 2
             out[j] = largest[j] * np.sqrt(out[j])
         if np.isnan(out[j]):
@@ -161,27 +161,27 @@ def measure(w: Floats, sought: Sought, begin: int, end: int, diverged: Longs, ou
 
 
 @compiled
-def measure_all(w: Floats, sought: Sought, ends: Longs, diverged: Longs, out: Floats) -> None:
+def measure_all(w: Floats, goal: GoalRows, ends: Longs, diverged: Longs, out: Floats) -> None:
     """out[i] = the i-th error: that of the rows from ends[i - 1] (or 0) up to ends[i]."""
     begin = ZERO
     for i in range(len(ends)):
-        measure(w, sought, begin, ends[i], diverged, out[i])
+        measure(w, goal, begin, ends[i], diverged, out[i])
         begin = ends[i]
 
 
 @inner
-def _difference(w: Floats, sought: Sought, i: int, lanes: tuple[int, int], out: Floats) -> None:
+def _difference(w: Floats, goal: GoalRows, i: int, lanes: tuple[int, int], out: Floats) -> None:
     """out = row_i . w_j - target_i, for the lanes j from the first up to the last."""
-    first, feature, value = sought.first[i], sought.feature, sought.value
+    first, feature, value = goal.first[i], goal.feature, goal.value
     low, count = lanes[0], lanes[1] - lanes[0]
     for j in range(count):
         out[j] = 0.0
-    for q in range(first, first + sought.length[i]):
-        k = feature[q - sought.offset[i]]
+    for q in range(first, first + goal.length[i]):
+        k = feature[q - goal.offset[i]]
         for j in range(count):
             out[j] += w[k, low + j] * value[q]
     for j in range(count):
-        out[j] -= sought.target[i]
+        out[j] -= goal.target[i]
 
 
 class StoredVector(NamedTuple):

@@ -85,14 +85,19 @@ function draw(place, spec) {
     }
   }
   const ink = make("g", { "clip-path": `url(#${clip})` }, svg);
+  const sign = (x, out, colour, text) => {
+    const y = pad.top + (out > 0 ? 0 : inner.h);
+    const late = x > pad.left + inner.w * 0.7;
+    if (text) make("text", { x: x + (late ? -9 : 9), y: y + 11 * out + (out < 0 ? 8 : 0), "text-anchor": late ? "end" : "start", class: "note" }, ink, text);
+    return make("path", { d: `M${x} ${y}l-5 ${8 * out}h10z`, fill: colour, class: "sign" }, ink);
+  };
   for (const line of spec.lines || []) {
     let path = "";
     let pen = false;
     let before = 0;
     for (const [x, y] of line.points) {
       const out = y > spec.y.high ? 1 : y < spec.y.low ? -1 : 0; // a line that leaves the picture has a sign there
-      if (out && out !== before && !line.faint)
-        make("path", { d: `M${X(x)} ${pad.top + (out > 0 ? 0 : inner.h)}l-5 ${8 * out}h10z`, fill: line.colour, class: "sign" }, ink);
+      if (out && out !== before && !line.faint) sign(X(x), out, line.colour, out > 0 ? line.last : "");
       before = out;
       if (!Number.isFinite(y)) {
         pen = false;
@@ -107,8 +112,26 @@ function draw(place, spec) {
     const shape = make("circle", { cx: X(dot.x), cy: Y(dot.y), r: dot.size || 4.5, fill: dot.hollow ? "none" : dot.colour, stroke: dot.colour, "stroke-width": 1.6, opacity: dot.faint ? 0.35 : 1 }, ink);
     if (dot.text) make("title", {}, shape, dot.text);
   }
+  for (const { x, up, colour, text, note } of spec.signs || []) make("title", {}, sign(X(x), up ? 1 : -1, colour, note), text);
   place.replaceChildren(svg);
+  place.toValue = (clientX) => {
+    const bounds = svg.getBoundingClientRect();
+    const x = ((clientX - bounds.left) / bounds.width) * width;
+    return spec.x.low + ((x - pad.left) / inner.w) * (spec.x.high - spec.x.low);
+  };
   if (spec.tip) tooltip(place, svg, spec, X, pad, inner);
+}
+
+// Call `move(x)` while a pointer is dragged over a chart. The chart is drawn anew meanwhile, its place stays.
+function draggable(place, move) {
+  place.classList.add("draggable");
+  place.addEventListener("pointerdown", (event) => {
+    place.setPointerCapture(event.pointerId);
+    move(place.toValue(event.clientX));
+  });
+  place.addEventListener("pointermove", (event) => {
+    if (place.hasPointerCapture(event.pointerId)) move(place.toValue(event.clientX));
+  });
 }
 
 function tooltip(place, svg, spec, X, pad, inner) {
@@ -119,8 +142,7 @@ function tooltip(place, svg, spec, X, pad, inner) {
   const rule = make("line", { y1: pad.top, y2: pad.top + inner.h, class: "rule", visibility: "hidden" }, svg);
   const show = (event) => {
     const bounds = svg.getBoundingClientRect();
-    const x = ((event.clientX - bounds.left) / bounds.width) * svg.viewBox.baseVal.width;
-    const v = spec.x.low + ((x - pad.left) / inner.w) * (spec.x.high - spec.x.low);
+    const v = place.toValue(event.clientX);
     const text = v >= spec.x.low && v <= spec.x.high ? spec.tip(v) : null;
     tip.hidden = !text;
     if (!text) return;

@@ -5,10 +5,22 @@ const data = JSON.parse(document.getElementById("lab-data").textContent);
 const $ = (id) => document.getElementById(id);
 const POINTS = 201;
 const OPENING = ["perturbed_td:alpha=0.001,eta=0.6", "td:alpha=0.001"];
-const state = { problem: "three_state", learners: [], steps: 300000, seeds: 3, step: 0, onPolicy: false, own: null };
+const state = { problem: "three_state", learners: [], steps: 300000, seeds: 3, step: 0, onPolicy: false, own: null, answers: [] };
 const asFigure = new URLSearchParams(location.hash.slice(1)).has("small"); // a figure in another page
+const asSlides = new URLSearchParams(location.hash.slice(1)).has("slides");
 let model, tables, analysis, worker, wishes = 0, wished = 0;
 var curves; // also for whoever looks at the page from outside: a property of the window
+
+// Greek letters as they stand in equations
+
+const SYMBOLS = { alpha: "α", beta: "β", eta: "η", lam: "λ", zeta: "ζ" };
+const symbol = (name) => SYMBOLS[name] || name;
+
+// The update of a learner's text with the numbers that it has now.
+function updateText({ law, params }) {
+  const numbers = Object.entries(params).filter(([name, value]) => SYMBOLS[name] && Number.isFinite(value));
+  return numbers.reduce((text, [name, value]) => text.replaceAll(SYMBOLS[name], plainNumber(value)), law.equations);
+}
 
 // learners as text
 
@@ -55,6 +67,8 @@ function toAddress() {
   parts.set("k", state.seeds);
   if (state.step) parts.set("step", state.step);
   if (asFigure) parts.set("small", "1");
+  if (asSlides) parts.set("slides", "1");
+  if (state.answers.some(Boolean)) parts.set("a", answersText());
   if (state.own) parts.set("m", JSON.stringify(state.own));
   history.replaceState(null, "", "#" + parts);
 }
@@ -74,7 +88,7 @@ function fromAddress() {
     Object.assign(state, {
       own, problem: own ? state.problem : parts.get("p"), onPolicy: parts.has("on"), learners,
       steps: limited(Number(parts.get("n")), 1000, 1e7), seeds: limited(Number(parts.get("k")), 1, 10),
-      step: limited(Number(parts.get("step") || 0), 0, data.course.length),
+      step: limited(Number(parts.get("step") || 0), 0, data.course.length), answers: answersFrom(parts.get("a") || ""),
     });
     return true;
   } catch (error) {
@@ -107,7 +121,8 @@ function startWorker() {
   worker.onmessage = ({ data: news }) => {
     if (news.id !== wishes) return;
     if (news.fault) return say(news.fault);
-    if (news.learner !== undefined) curves.expected[news.learner] = news.expected;
+    if (news.limit !== undefined) curves.limits[news.learner] = news.limit;
+    else if (news.learner !== undefined) curves.expected[news.learner] = news.expected;
     else {
       Object.assign(curves, { errors: news.errors, weights: news.weights, done: news.done });
       $("progress").value = news.done;
@@ -120,6 +135,7 @@ function startWorker() {
     drawCurves();
     drawValues();
     drawTable();
+    showNotes();
   };
 }
 
@@ -129,11 +145,11 @@ function run() {
   const steps = state.steps;
   const points = [...new Set(Array.from({ length: POINTS }, (_, i) => rint((i * steps) / (POINTS - 1))))];
   const old = curves;
-  curves = { points, errors: null, weights: null, expected: state.learners.map(() => null), done: 0 };
+  curves = { points, errors: null, weights: null, expected: state.learners.map(() => null), limits: [], done: 0 };
   if (old && old.errors && old.errors[0].length === state.learners.length) curves.before = old;
   document.body.dataset.done = "0";
   worker.postMessage({
-    id: wishes, tables, learners: state.learners.map(specOf), points, expected: true,
+    id: wishes, tables, learners: state.learners.map(specOf), points, expected: true, rowSpace: analysis.Q,
     seeds: Array.from({ length: state.seeds }, (_, i) => i),
   });
 }
@@ -158,11 +174,13 @@ function colourOf(i) {
 }
 
 function nameOf(one) {
-  return learnerText(one).replace(":", " ").replaceAll(",", ", ");
+  return Object.entries(SYMBOLS).reduce((text, [name, letter]) => text.replace(`${name}=`, `${letter} = `), learnerText(one).replace(":", " ").replaceAll(",", ", "));
 }
 
+// The learner whose penalty the path shows, and that penalty.
+const penalised = () => state.learners.find((l) => l.law.penalty && !(l.params.lam > 0));
 function presentEta() {
-  const found = state.learners.find((l) => l.law.penalty && !(l.params.lam > 0));
+  const found = penalised();
   return found ? found.params[found.law.penalty] : null;
 }
 
@@ -173,7 +191,7 @@ function drawCurves() {
   curves.errors.forEach((seed, k) =>
     seed.forEach((errors, i) => {
       all.push(...errors.filter(Number.isFinite));
-      lines.push({ colour: colourOf(i), faint: k > 0, wide: k ? 1 : 1.9, points: errors.map((e, j) => [curves.points[j], e]) });
+      lines.push({ colour: colourOf(i), faint: k > 0, wide: k ? 1 : 1.9, last: k ? "" : shortNumber(errors[errors.length - 1]), points: errors.map((e, j) => [curves.points[j], e]) });
     }),
   );
   curves.expected.forEach((errors, i) => {
@@ -192,10 +210,26 @@ function drawCurves() {
   });
 }
 
+// The penalties that slider and picture offer; a larger one can be typed.
+function etaTop() {
+  const near = Math.max(1, 2 * analysis.eta_pd);
+  const usual = analysis.paper <= 3 * near ? Math.max(near, 1.1 * analysis.paper) : near;
+  return Math.max(usual, presentEta() || 0);
+}
+
+// Drag the dot in the picture: the penalty goes where the pointer is.
+function dragEta(eta) {
+  const one = penalised();
+  if (!one) return;
+  const top = etaTop();
+  one.params[one.law.penalty] = Number(Math.max(0, Math.min(top, eta)).toPrecision(4));
+  showLearners();
+  changed();
+}
+
 function drawPath() {
   const eta = presentEta();
-  const near = Math.max(1, 2 * analysis.eta_pd, 1.1 * (eta || 0));
-  const top = analysis.paper <= 3 * near ? Math.max(near, 1.1 * analysis.paper) : near;
+  const top = etaTop();
   const grid = Array.from({ length: 400 }, (_, i) => (i / 399) * top).filter((e) => !analysis.poles.includes(e));
   const points = grid.map((e) => [e, analysis.error(analysis.fixedPoint(e))]);
   const shown = points.map(([, y]) => y).filter((y) => Number.isFinite(y) && y > 0);
@@ -211,16 +245,16 @@ function drawPath() {
     else rules.push({ x, texts: [text] });
   }
   for (const rule of rules) rule.text = `${rule.texts.join(", ")}: ${shortNumber(rule.x)}`;
-  if (eta !== null) rules.push({ x: eta, strong: true, text: `eta: ${shortNumber(eta)}` });
+  if (eta !== null) rules.push({ x: eta, strong: true, text: `η = ${shortNumber(eta)}: drag` });
   const here = eta === null ? [] : [[eta, analysis.error(analysis.fixedPoint(eta))]];
   draw($("chart-path"), {
     label: "error of perturbed TD's fixed point over the penalty", headroom: rules.length,
-    x: { low: 0, high: top, title: "penalty eta" },
+    x: { low: 0, high: top, title: "penalty η" },
     y: flat ? { low: -0.1, high: 1, title: "error of the fixed point" } : { low, high, log: true, title: "error of the fixed point" },
     bands: analysis.unstable.map(([from, to]) => ({ from, to })), rules,
     lines: [{ colour: "var(--ink)", points }],
-    dots: here.filter(([, y]) => Number.isFinite(y)).map(([x, y]) => ({ x, y: flat ? y : Math.max(y, low), colour: "var(--accent)", size: 6 })),
-    tip: (x) => ({ x, rows: [["eta", shortNumber(x)], ["error", shortNumber(analysis.error(analysis.fixedPoint(x)))], [analysis.stable(x) ? "stable" : "unstable", ""]] }),
+    dots: here.filter(([, y]) => Number.isFinite(y)).map(([x, y]) => ({ x, y: flat ? y : Math.max(y, low), colour: "var(--accent)", size: 8 })),
+    tip: (x) => ({ x, rows: [["η", shortNumber(x)], ["error", shortNumber(analysis.error(analysis.fixedPoint(x)))], [analysis.stable(x) ? "stable" : "unstable", ""]] }),
   });
   $("path-rows").textContent = analysis.paper > top ? ` The paper's bound, ${shortNumber(analysis.paper)}, lies to the right.` : "";
 }
@@ -240,8 +274,8 @@ function drawSpectrum() {
     bands: [{ from: -1e9, to: 0 }], rules: [{ x: 0, strong: true }],
     dots: [
       ...trail.map(([x, y]) => ({ x, y, colour: "var(--soft)", size: 1.6, faint: true })),
-      ...zero.map(([x, y]) => ({ x, y, colour: "var(--soft)", hollow: true, text: `eta 0: ${shortNumber(x)} ${shortNumber(y)}i` })),
-      ...now.map(([x, y]) => ({ x, y, colour: x > 0 ? "var(--good)" : "var(--warn)", size: 5, text: `eta ${shortNumber(eta)}: ${shortNumber(x)} ${shortNumber(y)}i` })),
+      ...zero.map(([x, y]) => ({ x, y, colour: "var(--soft)", hollow: true, text: `η 0: ${shortNumber(x)} ${shortNumber(y)}i` })),
+      ...now.map(([x, y]) => ({ x, y, colour: x > 0 ? "var(--good)" : "var(--warn)", size: 5, text: `η ${shortNumber(eta)}: ${shortNumber(x)} ${shortNumber(y)}i` })),
     ],
   });
 }
@@ -252,14 +286,14 @@ function drawValues() {
   const states = [...Array(S).keys()];
   if (curves && curves.weights)
     state.learners.forEach((one, i) => {
-      const values = analysis.values(curves.weights[0][i]);
-      if (values.every(Number.isFinite))
-        values.forEach((y, s) => dots.push({ x: s + (i - (state.learners.length - 1) / 2) * 0.12, y, colour: colourOf(i), text: `${nameOf(one)}, state ${s}: ${shortNumber(y)}` }));
+      analysis.values(curves.weights[0][i]).forEach((y, s) =>
+        dots.push({ x: s + (i - (state.learners.length - 1) / 2) * 0.12, y, colour: colourOf(i), text: `${nameOf(one)}, state ${s}: ${shortNumber(y)}` }),
+      );
     });
   const sizes = [...analysis.v, 0];
   const known = [...sizes, ...analysis.values(tables.w0)].map(Math.abs);
-  const visible = dots.filter((d) => Math.abs(d.y) <= 4 * Math.max(...known, 1e-9));
-  const heights = [...sizes, ...visible.map((d) => d.y)];
+  const visible = (d) => Math.abs(d.y) <= 4 * Math.max(...known, 1e-9);
+  const heights = [...sizes, ...dots.filter(visible).map((d) => d.y)];
   const [low, high] = [Math.min(...heights), Math.max(...heights)];
   const space = 0.12 * (high - low || 1);
   draw($("chart-values"), {
@@ -267,9 +301,10 @@ function drawValues() {
     x: { low: -0.6, high: S - 0.4, title: "state", text: (v) => (Number.isInteger(v) ? String(v) : "") },
     y: { low: low - space, high: high + space, title: "value" },
     lines: states.map((s) => ({ colour: "var(--ink)", wide: 2.4, points: [[s - 0.38, analysis.v[s]], [s + 0.38, analysis.v[s]]] })),
-    dots: visible,
+    dots: dots.filter(visible),
+    signs: dots.filter((d) => !visible(d)).map((d) => ({ ...d, up: !(d.y < 0), note: S <= 4 ? shortNumber(d.y) : "" })),
   });
-  $("values-note").textContent = visible.length < dots.length ? " Values far outside are not shown." : "";
+  $("values-note").textContent = dots.every(visible) ? "" : " Triangles: values beyond the picture; point at one for its number.";
 }
 
 function drawTable() {
@@ -308,7 +343,7 @@ function knob(one, param, place) {
   const label = document.createElement("label");
   label.className = "knob";
   label.title = param.doc;
-  label.append(param.name);
+  label.append(symbol(param.name));
   if (param.words.length) {
     const choice = document.createElement("select");
     for (const word of param.words) choice.add(new Option(word, word, false, word === one.params[param.name]));
@@ -319,7 +354,7 @@ function knob(one, param, place) {
     label.append(choice, document.createElement("span"));
   } else {
     const log = param.low === 0 && param.above;
-    const [low, high] = log ? [-6, param.name === "alpha" ? 0 : 3] : [param.low, Number.isFinite(param.high) && param.high < 1e6 ? param.high : Math.max(3, 1.2 * analysis.eta_pd, Math.min(10, analysis.paper))];
+    const [low, high] = log ? [-6, param.name === "alpha" ? 0 : 3] : [param.low, param.name === one.law.penalty ? etaTop() : Number.isFinite(param.high) && param.high < 1e6 ? param.high : 3];
     const slider = Object.assign(document.createElement("input"), { type: "range", min: low, max: high, step: log ? 0.01 : (high - low) / 1000, value: log ? Math.log10(one.params[param.name]) : one.params[param.name] });
     slider.setAttribute("aria-label", `${one.law.name} ${param.name}`);
     slider.dataset.param = param.name;
@@ -334,13 +369,17 @@ function knob(one, param, place) {
     field.onchange = () => {
       const value = Number(field.value);
       const good = field.value.trim() !== "" && value >= param.low && value <= param.high && !(param.above && value === param.low);
-      say(good ? "" : `${param.name} must be a number ${param.rule}, not '${field.value}'.`);
+      wrong.textContent = good ? "" : `${param.name} must be a number ${param.rule}, not '${field.value}'.`;
+      field.setAttribute("aria-invalid", String(!good));
       if (!good) return;
       one.params[param.name] = value;
+      if (param.name === one.law.penalty) slider.max = etaTop();
       slider.value = log ? Math.log10(value) : value;
       changed();
     };
-    label.append(slider, field);
+    const wrong = Object.assign(document.createElement("em"), { className: "fault" });
+    wrong.setAttribute("aria-live", "polite");
+    label.append(slider, field, wrong);
   }
   place.append(label);
 }
@@ -356,6 +395,9 @@ function showLearners() {
     legend.title = one.law.summary;
     box.append(legend);
     for (const param of one.law.params) knob(one, param, box);
+    const limit = Object.assign(document.createElement("p"), { className: "limit" });
+    const update = Object.assign(document.createElement("pre"), { className: "update" });
+    box.append(limit, update);
     const away = Object.assign(document.createElement("button"), { type: "button", textContent: "remove" });
     away.setAttribute("aria-label", `remove ${one.law.name}`);
     away.onclick = () => {
@@ -368,6 +410,22 @@ function showLearners() {
   }));
 }
 
+// Below each learner: its update with the present numbers, and up to which step size it is stable.
+function showNotes() {
+  document.querySelectorAll("#learners .learner").forEach((box, i) => {
+    const one = state.learners[i];
+    box.querySelector(".update").textContent = updateText(one);
+    const note = box.querySelector(".limit");
+    const known = curves && curves.limits ? curves.limits[i] : undefined;
+    const beyond = known !== undefined && known !== null && one.params.alpha >= known;
+    note.classList.toggle("fault", beyond);
+    if (known === undefined) note.textContent = "Largest stable α: …";
+    else if (known === null) note.textContent = "Largest stable α: see steadytd certify.";
+    else if (known === 0) note.textContent = "No α is stable: the mean squared error grows without bound.";
+    else note.textContent = `Largest stable α: ${shortNumber(Number(known.toPrecision(2)))}. Beyond it the mean squared error grows without bound${beyond ? ", as here" : ""}.`;
+  });
+}
+
 function changed(newProblem = false) {
   if (newProblem) takeProblem();
   toAddress();
@@ -376,6 +434,7 @@ function changed(newProblem = false) {
   showSentences();
   showCode();
   run();
+  showNotes();
 }
 
 function showCode() {
@@ -463,13 +522,12 @@ function takeEditor() {
   }
 }
 
-// the course
+// the course: predict, then see, then measure
 
 function showStep() {
   $("steps").replaceChildren(...data.course.map((one, i) => {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: `${i + 1}` });
-    button.title = one.title;
-    button.setAttribute("aria-label", `step ${i + 1}: ${one.title}`);
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: one.name });
+    button.setAttribute("aria-label", `step ${i + 1}: ${one.name}`);
     if (state.step === i + 1) button.setAttribute("aria-current", "step");
     button.onclick = () => goTo(i + 1);
     return button;
@@ -484,13 +542,40 @@ function showStep() {
   $("steps").append(free);
   const one = data.course[state.step - 1];
   $("lesson").hidden = !one;
+  document.body.classList.toggle("predicting", Boolean(one) && !predicted());
+  showSheet();
   if (!one) return;
-  $("lesson-title").textContent = `${state.step}. ${one.title}`;
+  $("lesson-title").textContent = `${state.step}. ${predicted() ? one.title : one.name}`;
+  $("claim").textContent = one.predict.question;
+  $("choices").replaceChildren(...one.predict.choices.map((text, i) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
+    button.setAttribute("aria-pressed", String(predicted() && state.answers[state.step - 1].predicted === i));
+    button.onclick = () => predict(i);
+    return button;
+  }));
+  const seen = predicted();
+  $("after").hidden = !seen;
+  if (seen) {
+    const right = state.answers[state.step - 1].predicted === one.predict.right;
+    $("predicted").className = right ? "right" : "fault";
+    $("predicted").textContent = `${right ? "You predicted it" : "Not so"}: ${one.predict.choices[one.predict.right]}. See it below.`;
+  }
   $("lesson-text").replaceChildren(...one.text.map((text) => Object.assign(document.createElement("p"), { textContent: text })));
   $("question").textContent = one.question;
-  $("answer").value = "";
-  $("verdict").textContent = "";
+  const given = seen ? state.answers[state.step - 1].given : "";
+  $("answer").value = given;
+  showVerdict(one, given);
   $("next").hidden = state.step >= data.course.length;
+}
+
+const predicted = () => Boolean(state.answers[state.step - 1]);
+
+function predict(choice) {
+  const before = state.answers[state.step - 1];
+  state.answers[state.step - 1] = { predicted: choice, given: before ? before.given : "" };
+  toAddress();
+  showStep();
+  [drawCurves, drawPath, drawSpectrum, drawValues].forEach((f) => curves && f());
 }
 
 function goTo(step) {
@@ -501,32 +586,74 @@ function goTo(step) {
   changed(true);
 }
 
+function isRight(one, text) {
+  const given = Number(text.replace(",", ".").replace("−", "-"));
+  return text.trim() !== "" && Math.abs(given - one.answer) <= one.near * Math.abs(one.answer);
+}
+
+function showVerdict(one, given) {
+  const right = isRight(one, given);
+  $("verdict").className = right ? "right" : "fault";
+  $("verdict").textContent = !given ? "" : right ? `Yes. ${one.why}` : "Not yet. Look at the pictures and the sentences below.";
+}
+
 function checkAnswer() {
   const one = data.course[state.step - 1];
-  const given = Number($("answer").value.replace(",", ".").replace("−", "-"));
-  const right = $("answer").value.trim() !== "" && Math.abs(given - one.answer) <= one.near * Math.abs(one.answer);
-  $("verdict").className = right ? "right" : "fault";
-  $("verdict").textContent = right ? `Yes. ${one.why}` : "Not yet. Look at the pictures and the sentences below.";
+  state.answers[state.step - 1].given = $("answer").value.trim().slice(0, 20);
+  showVerdict(one, state.answers[state.step - 1].given);
+  toAddress();
+  showSheet();
+}
+
+// What was answered, as text for the address: `step.choice.answer` for each step that has a prediction.
+const answersText = () => state.answers.map((a, i) => a && `${i + 1}.${a.predicted}.${a.given}`).filter(Boolean).join("~");
+
+function answersFrom(text) {
+  const found = [];
+  for (const part of text.split("~").filter(Boolean)) {
+    const [step, choice, ...given] = part.split(".");
+    const at = Number(step) - 1;
+    if (data.course[at] && Number(choice) in data.course[at].predict.choices) found[at] = { predicted: Number(choice), given: given.join(".").slice(0, 20) };
+  }
+  return found;
+}
+
+// The worksheet: all steps with what was predicted and measured, to print or to hand in by its address.
+function showSheet() {
+  const done = data.course.filter((one, i) => state.answers[i] && isRight(one, state.answers[i].given)).length;
+  $("sheet-sum").textContent = `${done} of ${data.course.length} questions answered rightly.`;
+  $("sheet-rows").replaceChildren(...data.course.map((one, i) => {
+    const item = document.createElement("li");
+    const a = state.answers[i];
+    const line = (text, tag = "p") => item.append(Object.assign(document.createElement(tag), { textContent: text }));
+    line(one.name, "b");
+    line(`${one.predict.question} ${one.predict.choices.map((text, k) => `${a && a.predicted === k ? "☑" : "☐"} ${text}`).join("   ")}`);
+    line(`${one.question} ${a && a.given ? `${a.given} (${isRight(one, a.given) ? "right" : "not yet right"})` : "____________"}`);
+    return item;
+  }));
 }
 
 async function copy(id, button) {
-  const text = id === "link" ? location.href : $(id).textContent;
+  const frame = `<iframe src="${location.href.replace(/"/g, "%22").replace("#", "#small=1&")}" width="100%" height="560" title="The lab: off-policy TD"></iframe>`;
+  const text = id === "link" ? location.href : id === "embed" ? frame : $(id).textContent;
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "copied";
   } catch {
     const range = document.createRange();
-    if (id !== "link") range.selectNodeContents($(id));
+    if ($(id)) range.selectNodeContents($(id));
     getSelection().removeAllRanges();
-    if (id !== "link") getSelection().addRange(range);
-    button.textContent = id === "link" ? "copy it from the address bar" : "selected: press Ctrl-C";
+    if ($(id)) getSelection().addRange(range);
+    button.textContent = id === "link" ? "copy it from the address bar" : id === "embed" ? "not allowed here" : "selected: press Ctrl-C";
   }
   setTimeout(() => (button.textContent = button.dataset.text), 1500);
 }
 
 function start() {
   document.body.classList.toggle("small", asFigure);
+  document.body.classList.toggle("slides", asSlides);
   startWorker();
+  draggable($("chart-path"), dragEta);
   $("course").hidden = !data.course.length;
   if (!fromAddress()) Object.assign(state, { problem: data.first || state.problem, learners: OPENING.map(parseLearner) });
   $("problem").onchange = () => {
@@ -565,6 +692,18 @@ function start() {
     checkAnswer();
   };
   $("next").onclick = () => goTo(state.step + 1);
+  $("print-sheet").onclick = () => window.print();
+  $("as-slides").onclick = () => {
+    location.href = location.href.replace(/#.*/, "") + "#slides=1";
+    location.reload();
+  };
+  window.onkeydown = (event) => {
+    const by = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
+    const step = state.step + by;
+    if (!asSlides || event.target !== document.body || !(step >= 1 && step <= data.course.length)) return;
+    event.preventDefault();
+    goTo(step);
+  };
   for (const button of document.querySelectorAll("button[data-copy]")) {
     button.dataset.text = button.textContent;
     button.onclick = () => copy(button.dataset.copy, button);
@@ -586,6 +725,8 @@ function start() {
   fillControls();
   showStep();
   changed();
+  if (asSlides && data.course.length) goTo(state.step || 1);
+  startTriad();
 }
 
 start();

@@ -160,18 +160,18 @@ function sentences(model, a, eta) {
   if (a.rank < model.Phi[0].length) found.push(`The features of the visited states have rank ${a.rank} of ${model.Phi[0].length}: all statements are about the values.`);
   found.push(a.td_stable
     ? `${td} is stable in the mean, with small enough steps. Its fixed point has error ${shortNumber(a.error(a.fixedPoint(0)))}; predicting 0 everywhere has ${shortNumber(a.error_of_zero)}.`
-    : `${td}'s mean update is unstable: a mode ${-a.slowest(0) > 1e-12 ? `grows at rate ${shortNumber(-a.slowest(0))} per unit of alpha` : "does not decay"}.`);
+    : `${td}'s mean update is unstable: a mode ${-a.slowest(0) > 1e-12 ? `grows at rate ${shortNumber(-a.slowest(0))} per unit of α` : "does not decay"}.`);
   if (a.unstable.length) {
     const sets = a.unstable.map(([lo, hi]) => `${shortNumber(lo)} to ${shortNumber(hi)}`).join(", and ");
-    found.push(`Perturbed TD is unstable for eta from ${sets}, and stable in the mean for every eta above ${shortNumber(a.eta_hurwitz)}.`);
-  } else found.push("Perturbed TD is stable in the mean for every eta >= 0.");
-  if (a.eta_pd > 0) found.push(`A(eta) is positive definite, as the theorem asks, above ${shortNumber(a.eta_pd)}; the paper's bound asks for ${shortNumber(a.paper)}.`);
-  for (const p of a.poles) found.push(`At eta = ${shortNumber(p)} the matrix is singular and the fixed point has a pole.`);
+    found.push(`Perturbed TD is unstable for η from ${sets}, and stable in the mean for every η above ${shortNumber(a.eta_hurwitz)}.`);
+  } else found.push("Perturbed TD is stable in the mean for every η >= 0.");
+  if (a.eta_pd > 0) found.push(`A(η) is positive definite, as the theorem asks, above ${shortNumber(a.eta_pd)}; the paper's bound asks for ${shortNumber(a.paper)}.`);
+  for (const p of a.poles) found.push(`At η = ${shortNumber(p)} the matrix is singular and the fixed point has a pole.`);
   if (eta !== null) {
     const w = a.fixedPoint(eta);
     found.push(w === null
-      ? `eta = ${shortNumber(eta)} is a pole: there is no fixed point.`
-      : `At eta = ${shortNumber(eta)} the mean update is ${a.stable(eta) ? "stable" : "unstable"}, and its fixed point has error ${shortNumber(a.error(w))}.`);
+      ? `η = ${shortNumber(eta)} is a pole: there is no fixed point.`
+      : `At η = ${shortNumber(eta)} the mean update is ${a.stable(eta) ? "stable" : "unstable"}, and its fixed point has error ${shortNumber(a.error(w))}.`);
   }
   return found;
 }

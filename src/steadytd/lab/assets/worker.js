@@ -8,6 +8,22 @@ let newest = 0;
 
 const pause = () => new Promise((done) => setTimeout(done, 0));
 
+// One learner on seed 0 with its weights, its error and the visits of the states every so many steps.
+function watched(wish) {
+  const bench = new Bench(wish.tables);
+  const one = bench.add({ ...wish.learner, advance: LOOPS[wish.learner.loop] });
+  bench.begin(0);
+  const frames = [];
+  let visits = new Array(wish.tables.n_states).fill(0);
+  for (;;) {
+    frames.push({ weights: bench.weights(one), error: bench.error(one), visits });
+    if (bench.step >= wish.steps) return frames;
+    bench.run(bench.step + wish.watch, [], null);
+    visits = new Array(wish.tables.n_states).fill(0);
+    for (const e of bench.at.event.subarray(0, wish.watch)) visits[wish.tables.next_state[e]] += 1;
+  }
+}
+
 // wish: {id, tables, learners, seeds, points, expected}
 async function carryOut(wish) {
   newest = wish.id;
@@ -56,15 +72,18 @@ async function carryOut(wish) {
     await pause();
     if (newest !== wish.id) return;
   }
+  for (let i = 0; i < learners.length; i++) {
+    const found = await largestStep(tables, learners[i], wish.rowSpace, () => newest === wish.id);
+    if (newest !== wish.id) return;
+    postMessage({ id: wish.id, learner: i, limit: found });
+  }
 }
 
 const share = (benches, steps) => benches.reduce((sum, b) => sum + b.step / steps, 0) / benches.length;
 
-// The error of the mean weights, exactly: a step changes the vectors y by an affine map that depends
-// on the transition. So the means of y on "the state is s", one vector for each s, and the chances
-// of s follow a linear recursion, which is squared from point to point. Null where a law's step is
-// not affine in its vectors, or where it carries more than them (traces, memory).
-function expectation(tables, spec, points) {
+// A step changes the vectors y by an affine map J y + c that depends on the transition: all of these maps.
+// Null where a law's step is not affine in its vectors, or where it carries more than them (traces, memory).
+function affineMaps(tables, spec) {
   if (!spec.affine) return null;
   const bench = new Bench({ ...tables, w0: new Array(tables.n_features).fill(0) });
   const one = bench.add(spec);
@@ -72,9 +91,6 @@ function expectation(tables, spec, points) {
   const names = spec.arrays.filter((n) => n.startsWith("V_"));
   const d = tables.n_features;
   const size = names.length * d;
-  const S = tables.n_states;
-  const N = S * (size + 1);
-  if (N > 200) return null;
   const vectors = names.map((n) => one.own[n]);
   const image = (e, y) => {
     bench.at.event[0] = e;
@@ -83,26 +99,41 @@ function expectation(tables, spec, points) {
     bench.advance(one, 0, 1);
     return [].concat(...vectors.map((v) => Array.from(v)));
   };
-  let K = new Float64Array(N * N);
-  const at = (s, k) => s * (size + 1) + k;
+  const maps = [];
   for (let e = 0; e < tables.row.length; e++) {
-    const s = tables.row[e];
-    const t = tables.next_state[e];
+    const [s, t] = [tables.row[e], tables.next_state[e]];
     const p = tables.cumulative[e] - (e > 0 && tables.row[e - 1] === s ? tables.cumulative[e - 1] : 0);
     const origin = image(e, new Array(size).fill(0));
     const twice = image(e, new Array(size).fill(2));
-    let sum = [...origin];
-    for (let k = 0; k < size; k++) {
+    const columns = [...Array(size).keys()].map((k) => {
       const unit = new Array(size).fill(0);
       unit[k] = 1;
-      const moved = image(e, unit);
-      for (let i = 0; i < size; i++) {
-        K[at(t, i) * N + at(s, k)] += p * (moved[i] - origin[i]);
-        sum[i] += 2 * (moved[i] - origin[i]);
-      }
-    }
+      return image(e, unit).map((x, i) => x - origin[i]);
+    });
+    const sum = origin.map((x, i) => columns.reduce((total, column) => total + 2 * column[i], x));
     if (sum.some((x, i) => !(Math.abs(x - twice[i]) <= 1e-9 * (1 + Math.abs(x))))) return null;
-    for (let i = 0; i < size; i++) K[at(t, i) * N + at(s, size)] += p * origin[i];
+    maps.push({ s, t, p, origin, J: transposed(columns) });
+  }
+  return { maps, names, size, bench, one };
+}
+
+// The error of the mean weights, exactly. The means of y on "the state is s", one vector for each s, and the
+// chances of s follow a linear recursion, which is squared from point to point.
+function expectation(tables, spec, points) {
+  const found = affineMaps(tables, spec);
+  if (!found) return null;
+  const { maps, names, size, bench, one } = found;
+  const d = tables.n_features;
+  const S = tables.n_states;
+  const N = S * (size + 1);
+  if (N > 200) return null;
+  const K = new Float64Array(N * N);
+  const at = (s, k) => s * (size + 1) + k;
+  for (const { s, t, p, origin, J } of maps) {
+    for (let i = 0; i < size; i++) {
+      for (let k = 0; k < size; k++) K[at(t, i) * N + at(s, k)] += p * J[i][k];
+      K[at(t, i) * N + at(s, size)] += p * origin[i];
+    }
     K[at(t, size) * N + at(s, size)] += p;
   }
   let state = new Float64Array(N);
@@ -134,6 +165,62 @@ function expectation(tables, spec, points) {
   return errors;
 }
 
+// Whether the mean square of the weights stays bounded at a step size, as a function of it; null where it is not
+// computed here. With C_s = E[y y'; state s], a step takes C to L(C), with L(C)_t = sum of p J C_s J'. All powers
+// of L shrink if and only if C = L(C) + I has a positive solution. Features in their row space Q.
+const MOST_UNKNOWNS = 450;
+function meanSquare(tables, spec, Q) {
+  const known = affineMaps(tables, spec);
+  const r = Q[0].length;
+  const blocks = known ? known.names.length : 0;
+  const n = blocks * r;
+  const pairs = [];
+  for (let i = 0; i < n; i++) for (let j = 0; j <= i; j++) pairs.push([i, j]);
+  const [S, each] = [tables.n_states, pairs.length];
+  if (!known || S * each > MOST_UNKNOWNS) return null;
+  const d = tables.n_features;
+  const wide = zeros(blocks * d, n); // Q for every vector
+  Q.forEach((row, k) => row.forEach((x, j) => [...Array(blocks).keys()].forEach((b) => (wide[b * d + k][b * r + j] = x))));
+  const narrow = transposed(wide);
+  return (alpha) => {
+    const { maps } = affineMaps(tables, { ...spec, params: { ...spec.params, alpha } });
+    const M = identity(S * each);
+    for (const { s, t, p, J } of maps) {
+      const F = times(times(narrow, J), wide);
+      pairs.forEach(([i, j], row) =>
+        pairs.forEach(([k, l], column) => {
+          M[t * each + row][s * each + column] -= p * (F[i][k] * F[j][l] + (k === l ? 0 : F[i][l] * F[j][k]));
+        }),
+      );
+    }
+    const ones = [].concat(...new Array(S).fill(pairs.map(([i, j]) => (i === j ? 1 : 0))));
+    const found = solveOne(M, ones);
+    if (!found || !found.every(Number.isFinite)) return false;
+    for (let s = 0; s < S; s++) {
+      const C = zeros(n, n);
+      pairs.forEach(([i, j], k) => (C[i][j] = C[j][i] = found[s * each + k]));
+      if (!cholesky(C).every((row, i) => row[i] > 0)) return false;
+    }
+    return true;
+  };
+}
+
+// The largest step size with a bounded mean square, to half a percent; 0 if none is, null if it is not known.
+async function largestStep(tables, spec, Q, current) {
+  const stable = meanSquare(tables, spec, Q);
+  if (!stable) return null;
+  let [low, high] = [0, 1e-7];
+  while (high < 1e3 && stable(high)) [low, high] = [high, 10 * high];
+  while (low > 0 && high / low > 1.005) {
+    const middle = Math.sqrt(low * high);
+    if (stable(middle)) low = middle;
+    else high = middle;
+    await pause();
+    if (!current()) return null;
+  }
+  return low;
+}
+
 function product(A, B, n) {
   const C = new Float64Array(n * n);
   for (let i = 0; i < n; i++)
@@ -155,4 +242,7 @@ function applied(A, x, n) {
 }
 
 if (typeof onmessage !== "undefined" || typeof self !== "undefined")
-  self.onmessage = (event) => carryOut(event.data).catch((error) => postMessage({ id: event.data.id, fault: String(error) }));
+  self.onmessage = ({ data: wish }) => {
+    if (wish.watch) return postMessage({ id: wish.id, frames: watched(wish) });
+    return carryOut(wish).catch((error) => postMessage({ id: wish.id, fault: String(error) }));
+  };

@@ -60,7 +60,7 @@ class TextSource(LogSource):
             )
             for file, schema in zip(self.files, self.schemas, strict=True)
         )
-        return replace(self, types=types, schemas=schemas)
+        return replace(self, types={**self.types, **types}, schemas=schemas)
 
     def units(self) -> list[int]:
         """The files, if there are several: they have to be read to be counted."""

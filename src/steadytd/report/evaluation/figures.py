@@ -99,6 +99,39 @@ def decisions_chart(e: Evaluation) -> Any:
     return _framed(layers, asked, 120 + 26 * len(order), "decision")
 
 
+def forest_chart(e: Evaluation) -> Any | None:
+    """The differences of all segments with their joint intervals, against no difference."""
+    segments = () if e.segments is None else e.segments.rows
+    rows: Rows = []
+    for r in segments:
+        ends = {"at": r.difference, "lo": r.difference_lo, "hi": r.difference_hi}
+        known = {k: v if math.isfinite(v) else None for k, v in ends.items()}
+        label = r.decision if r.trusted else "not trusted"
+        if known["at"] is not None:
+            sure = "yes" if r.trusted else "no"
+            rows.append({**known, "segment": r.segment, "target": r.target, "sure": sure,
+                         "decision": label})  # fmt: skip
+    if e.segments is None or not rows:
+        return None
+    title = "difference to the policy that made the log"
+    colours = alt.Scale(domain=["yes", "no"], range=[GOOD, SOFT])
+    places = {
+        "x": alt.X("at:Q", title=title, scale=alt.Scale(zero=True)),
+        "y": alt.Y("segment:N", title=None, sort=None, axis=alt.Axis(labelLimit=130, grid=False)),
+        "color": alt.Color("sure:N", legend=None, scale=colours),
+        "tooltip": says("segment", "target", "decision", at="difference", lo="from", hi="to"),
+    }
+    if len(e.targets) > 1:
+        places["yOffset"] = alt.YOffset("target:N", sort=None)
+    layers = [
+        marks("rule", [{"at": 0.0}], {"x": places["x"]}, strokeDash=[5, 4], color=BEHAVIOR),
+        intervals(rows, places, strokeWidth=3),
+        marks("point", rows, places, shape="diamond", size=110, filled=True, opacity=1),
+    ]
+    heading = f"{e.reward_name} by {e.segments.column}, joint 95 % intervals".strip()
+    return _framed(layers, heading, 90 + 22 * len(segments))
+
+
 def _beyond(row: dict[str, Any], edge: float, side: str) -> bool:
     """Whether an interval goes on beyond an end of the axis."""
     if row["lo"] is None or row["hi"] is None:

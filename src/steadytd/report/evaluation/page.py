@@ -18,6 +18,7 @@ from steadytd.report.evaluation.figures import (
     calibration_chart,
     calibration_words,
     decisions_chart,
+    forest_chart,
     lam_chart,
     overlap_chart,
     path_chart,
@@ -41,6 +42,9 @@ BY_TARGET = {
 }
 SHEET = 6  # decisions that stand on the first sheet of paper
 Pictures = dict[str, dict[str, Live]]  # by kind and target ("" where they concern all)
+
+
+FIGURES = ("decisions", "calibration", "segments", *BY_TARGET)
 
 
 def write_evaluation(
@@ -71,8 +75,8 @@ def evaluation_page(e: Evaluation, *, files: Sequence[str] = (), command: str = 
 
 def _drawn(e: Evaluation, files: bool) -> tuple[Pictures, dict[str, dict[str, Any]]]:
     """The figures of the page, and the descriptions of all by the names of their files."""
-    stems = file_names(e.targets)
-    shown: Pictures = {kind: {} for kind in ("decisions", "calibration", *BY_TARGET)}
+    stems = file_names(e.targets) | file_names([one.reward for one in text.answers(e)])
+    shown: Pictures = {kind: {} for kind in FIGURES}
     charts: dict[str, dict[str, Any]] = {}
 
     def add(kind: str, target: str, chart: Any) -> None:
@@ -83,6 +87,8 @@ def _drawn(e: Evaluation, files: bool) -> tuple[Pictures, dict[str, dict[str, An
 
     add("decisions", "", decisions_chart(e))
     add("calibration", "", calibration_chart(e.calibration))
+    for one in text.answers(e):
+        add("segments", one.reward, forest_chart(one))
     for kind, draw in BY_TARGET.items():
         for name in telling(e, DRAWN):
             add(kind, name, draw(e, name))
@@ -114,8 +120,8 @@ def _html(
     command: str,
 ) -> str:
     warnings, notes = text.findings_by_level(e)
-    named, drawn = set(telling(e)), telling(e, DRAWN)
-    lines = zip(text.ranked(e), text.decision_lines(e), strict=True)
+    named, drawn = telling(e), telling(e, DRAWN)
+    answers = text.answers(e)
     spreads = e.probabilities.spreads
     return page(
         "evaluation.html",
@@ -127,8 +133,9 @@ def _html(
         drawn=drawn,
         drawn_words=selection_text(e, DRAWN, "Pictures"),
         named_words=selection_text(e, NAMED, "Decisions"),
-        decisions=[line for d, line in lines if d.target in named],
+        decisions=[x for one in answers for x in text.decision_lines(one, named)],
         policies=text.policies_table(e),
+        answers=[(x, text.policies_table(x), text.segments_table(x)) for x in answers],
         values_words=values_words(e),
         values=text.values_table(e),
         overlap=text.overlap_table(e),

@@ -59,14 +59,22 @@ def answer(e: Evaluation, *, full: bool = True) -> list[Line | Table]:
     """
     most = NAMED if full else FEW
     named = telling(e, most)
-    lines = [
-        line for d, line in zip(ranked(e), decision_lines(e), strict=True) if d.target in named
-    ]
-    if len(e.targets) > 1:
-        lines.insert(0, best_line(e))
+    lines: list[Line | Table] = []
+    for one in answers(e):
+        lines += [best_line(one)] * (len(e.targets) > 1)
+        lines += decision_lines(one, named)
     if left := selection_text(e, most, "Lines"):
         lines.append(Line(f"{left} All targets: --json or --out."))
-    return [*lines, policies_table(e, named), *closing_lines(e)]
+    for one in answers(e):
+        lines.append(policies_table(one, named))
+        if one.segments is not None:
+            lines += [segments_table(one), Line(one.segments.text)]
+    return [*lines, *closing_lines(e)]
+
+
+def answers(e: Evaluation) -> list[Evaluation]:
+    """The evaluation of every reward; itself where it has one."""
+    return list(e.rewards.values()) or [e]
 
 
 def rest(e: Evaluation) -> list[Line | Table | str]:
@@ -93,7 +101,8 @@ def rest(e: Evaluation) -> list[Line | Table | str]:
 
 def best_line(e: Evaluation) -> Line:
     """Which of several targets is the best."""
-    return Line(e.best.text, "good" if e.best.target is not None else "care")
+    reward = f"{e.reward_name}: " if e.reward else ""
+    return Line(f"{reward}{e.best.text}", "good" if e.best.target is not None else "care")
 
 
 def ranked(e: Evaluation) -> list[Decision]:
@@ -101,9 +110,9 @@ def ranked(e: Evaluation) -> list[Decision]:
     return sorted(e.decisions, key=_worse)
 
 
-def decision_lines(e: Evaluation) -> list[Line]:
+def decision_lines(e: Evaluation, targets: Sequence[str] | None = None) -> list[Line]:
     """One decision per target, the best first; grey (bad) where it cannot be relied on."""
-    return [decision_line(e, d) for d in ranked(e)]
+    return [decision_line(e, d) for d in ranked(e) if targets is None or d.target in targets]
 
 
 def decision_line(e: Evaluation, d: Decision) -> Line:
@@ -117,8 +126,9 @@ def decision_line(e: Evaluation, d: Decision) -> Line:
         more = len(d.reasons) - 1
         others = f" ({more} more warning{'s' if more > 1 else ''})" if more else ""
         text = f"No decision about {d.target}. {first.text} {first.remedy}{others}".strip()
-    lead = next(len(lead) for lead in LEADS if text.startswith(lead + d.target))
-    return Line(text, grade, name=(lead, lead + len(d.target)))
+    reward = f"{e.reward_name}: " if e.reward else ""
+    lead = next(len(reward + lead) for lead in LEADS if text.startswith(lead + d.target))
+    return Line(reward + text, grade, name=(lead, lead + len(d.target)))
 
 
 def log_next(e: Evaluation) -> str:
@@ -255,7 +265,7 @@ def policies_table(e: Evaluation, targets: Sequence[str] | None = None) -> Table
         "target": "policy", "value": ">value", "interval": f">{LEVEL}",
         "difference": ">difference", "difference_interval": f">{LEVEL}", "trust": "trusted",
     }  # fmt: skip
-    return table_of("", heads, _some(policy_rows(e), targets))
+    return table_of(e.reward_name, heads, _some(policy_rows(e), targets))
 
 
 def policy_rows(e: Evaluation) -> list[Row]:
@@ -280,6 +290,31 @@ def policy_rows(e: Evaluation) -> list[Row]:
             }
         )
     return rows
+
+
+def segments_table(e: Evaluation) -> Table:
+    """One row per segment and target; of one target without its name."""
+    rows = [
+        {
+            "segment": r.segment,
+            "target": r.target,
+            "units": f"{r.units:,}",
+            "value": estimate_text(r.value, r.lo, r.hi),
+            "difference": estimate_text(r.difference, r.difference_lo, r.difference_hi),
+            "interval": interval_text(r.difference_lo, r.difference_hi),
+            "decision": r.decision if r.trusted else f"not trusted: {', '.join(r.reasons)}",
+        }
+        for r in (() if e.segments is None else e.segments.rows)
+    ]
+    heads = {
+        "segment": "segment", "target": "target", "units": ">units", "value": ">value",
+        "difference": ">difference", "interval": f">{LEVEL.replace('interval', 'joint interval')}",
+        "decision": "decision",
+    }  # fmt: skip
+    if len(e.targets) == 1:
+        del heads["target"]
+    name = "" if e.segments is None else e.segments.column
+    return table_of(f"{e.reward_name} by {name}".strip(), heads, rows)
 
 
 def values_table(
