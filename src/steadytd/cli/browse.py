@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ from steadytd.cli.console import (
 )
 from steadytd.report.text import Line, Table
 
+FENCED = re.compile(r"```\n(.*?)\n```", re.DOTALL)  # an equation of a law's text
 FEW = 16  # names that have a line each without --full
 KINDS = ("problems", "learners", "studies")
 SHOWN = ("problem", "learner", "log")
@@ -248,7 +250,6 @@ def _show_learner(name: str, kernel: bool, program: bool, full: bool, as_json: b
         for p in params
     ]
     print_parts([Line(law.summary, head=law.name)])
-    print_prose(
-        textwrap.dedent(law.doc) if full else sections(law.doc)["Update"].replace("```", "")
-    )
+    update = sections(law.doc)["Update"]
+    print_prose(law.doc if full else FENCED.sub(lambda m: textwrap.indent(m[1], "    "), update))
     print_parts([Table("Hyper-parameters", ("name", "meaning", "range", "default"), rows)])
