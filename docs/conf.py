@@ -29,7 +29,7 @@ project = "steadytd"
 version = release = __version__
 author = "the steadytd authors"
 project_copyright = "the steadytd authors. MIT licence"
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "*.py"]
 default_role = "code"  # docstrings quote with single backquotes
 nitpicky = False
@@ -52,6 +52,7 @@ maximum_signature_line_length = 78
 html_theme = "pydata_sphinx_theme"
 html_title = "steadytd"
 html_static_path = ["_static"]
+html_favicon = "_static/logo.svg"
 html_css_files = ["figure.css", "site.css"]
 html_show_sourcelink = False
 html_copy_source = False
@@ -59,7 +60,11 @@ html_show_search_summary = False  # it would be fetched, which a page opened as 
 html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "gallery": []}
 html_theme_options = {
-    "logo": {"text": "steadytd"},
+    "logo": {
+        "text": "steadytd",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+    },
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
     "show_toc_level": 2,

@@ -4,13 +4,14 @@ The examples of learners that the lab cannot run are drawn to docs/images, unles
 """
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
 from run_snippets import draw
 
 import steadytd as st
-from steadytd.learners import algorithm
+from steadytd.learners import algorithm, built_in
 from steadytd.report.learner_pages import RUN, learner_pages, sections
 
 DOCS = Path(__file__).parent
@@ -39,11 +40,43 @@ def example(name: str) -> Any:
     return eval(code, {"st": st})
 
 
+def groups() -> dict[str, list[str]]:
+    """Kinds of learners and their names, as the README's table has them."""
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    rows = text.partition("| kind | learners |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    found = {}
+    for row in rows:
+        kind, names = (cell.strip() for cell in row.strip("|").split("|", 1))
+        found[kind] = [n for n in re.findall(r"`(\w+)`", names) if n in built_in()]
+    return found
+
+
+def index() -> str:
+    """The list of all learners, kind by kind."""
+    lines = [
+        "# Learners",
+        "",
+        "Not sure? [Which learner?](../which_learner.md) asks five questions.",
+        "",
+    ]
+    for kind, names in groups().items():
+        rows = [f"| [{name}]({name}.md) | {algorithm(name).summary} |" for name in names]
+        lines += [
+            f"## {kind[0].upper()}{kind[1:]}",
+            "",
+            "| name | what it is |",
+            "|---|---|",
+            *rows,
+            "",
+        ]
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Write pages and missing pictures."""
     directory = DOCS / "learners"
     directory.mkdir(exist_ok=True)
-    pages = learner_pages()
+    pages = {**learner_pages(), "index.md": index()}
     for stale in {p.name for p in directory.glob("*.md")} - set(pages):
         (directory / stale).unlink()
     for name, text in pages.items():

@@ -183,6 +183,13 @@ def test_search_works_offline(site: Path) -> None:
         expect(page.locator("#search-results")).to_contain_text("etd", timeout=20_000)
 
 
+@pytest.mark.parametrize("word", ["install", "cite"])
+def test_a_newcomers_words_find_their_page_first(site: Path, word: str) -> None:
+    with opened(f"{address(site, 'search')}?q={word}") as page:
+        first = page.locator("#search-results li a").first
+        expect(first).to_have_text(word.capitalize(), timeout=20_000)
+
+
 def test_no_page_asks_another_host(site: Path) -> None:
     loads = re.compile(r'<(?:script|link|img|iframe)[^>]+(?:src|href)="(?:https?:)?//[^"]+"')
     for path in site.rglob("*.html"):

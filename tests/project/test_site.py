@@ -55,3 +55,21 @@ def test_the_reference_has_every_public_name_once() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.rst"))
     names = re.findall(r"^\.\. auto\w+:: steadytd\.(\w+)$", text, re.MULTILINE)
     assert sorted(names) == sorted(st.__all__)
+
+
+def test_the_citation_is_that_of_the_citation_file() -> None:
+    known = yaml_like((DOCS.parent / "CITATION.cff").read_text(encoding="utf-8"))
+    text = (DOCS / "cite.md").read_text(encoding="utf-8")
+    assert f"title   = {{{known['title']}}}" in text and f"version = {{{known['version']}}}" in text
+    assert f"version = {{{st.__version__}}}" in text
+
+
+def yaml_like(text: str) -> dict[str, str]:
+    """The top-level texts of a simple YAML file."""
+    return dict(re.findall(r'^([\w-]+): "?([^"\n]+)"?$', text, re.MULTILINE))
+
+
+def test_the_list_of_learners_has_every_learner_once_by_kind() -> None:
+    text = (DOCS / "learners" / "index.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| \[(\w+)\]", text, re.MULTILINE)) == sorted(st.learners())
+    assert text.count("\n## ") >= 6

@@ -35,11 +35,8 @@ RUN = re.compile(r"steadytd run (\w+) ([^-]+) --steps (\d+)")
 
 
 def learner_pages() -> dict[str, str]:
-    """File name to text, for every registered learner and an index."""
-    pages = {f"{name}.md": learner_page(name) for name in names()}
-    rows = [f"| [{name}]({name}.md) | {algorithm(name).summary} |" for name in names()]
-    index = ["# Learners", "", "| name | what it is |", "|---|---|", *rows, ""]
-    return {**pages, "index.md": "\n".join(index)}
+    """File name to text, for every learner that comes with the project."""
+    return {f"{name}.md": learner_page(name) for name in names()}
 
 
 def learner_page(name: str) -> str:
