@@ -33,6 +33,7 @@ _ROOMS = {
     "evaluation.decide": ("BestTarget", "Decision"),
     "evaluation.gate": ("Gate",),
     "evaluation.learning": ("evaluate_learning",),
+    "evaluation.next_log": ("LogNext",),
     "evaluation.monitor": ("Look", "Monitor", "load_monitor", "monitor"),
     "evaluation.result": ("Evaluation", "RareOutcome", "Recommendation", "load_evaluation"),
     "evaluation.segments": ("Segments",),

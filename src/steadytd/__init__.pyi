@@ -20,6 +20,7 @@ from steadytd.evaluation.monitor import Look as Look
 from steadytd.evaluation.monitor import Monitor as Monitor
 from steadytd.evaluation.monitor import load_monitor as load_monitor
 from steadytd.evaluation.monitor import monitor as monitor
+from steadytd.evaluation.next_log import LogNext as LogNext
 from steadytd.evaluation.result import Evaluation as Evaluation
 from steadytd.evaluation.result import RareOutcome as RareOutcome
 from steadytd.evaluation.result import Recommendation as Recommendation

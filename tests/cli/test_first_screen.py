@@ -52,7 +52,10 @@ def seen(steadytd: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
         (["list", "problems", "--full"], "Baird's counterexample"),
         (["show", "baird"], "baird: Baird's counterexample"),
         (["show", "perturbed_td"], "w ← w + α ρ δ x"),
-        (["run", "three_state", *LEARNERS, "--steps", "200", "--seeds", "1"], "Not settled: td:alpha=0.001"),
+        (
+            ["run", "three_state", *LEARNERS, "--steps", "200", "--seeds", "1"],
+            "Not settled: td:alpha=0.001",
+        ),
     ],
 )
 def test_the_answer_is_on_the_first_screen(

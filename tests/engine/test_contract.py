@@ -21,7 +21,7 @@ from steadytd.engine.reference import ReferenceLearner
 from steadytd.engine.rows import dense_rows
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import Settings
-from steadytd.learners import names
+from steadytd.learners import algorithm, names
 from steadytd.mdp.action_values import Task
 from steadytd.mdp.moments import Expectation
 from steadytd.streams.finite import FiniteStream
@@ -94,9 +94,15 @@ def test_every_learner_is_covered() -> None:
 
 
 def test_every_learner_states_a_closed_form() -> None:
-    """But a copy every t steps: one step of it has no mean of its own (see target_td)."""
-    without = [case for case in STEPS_OF_A_LAW if case not in CLOSED]
+    """But a copy every t steps: one step of it has no mean of its own (see target_td).
+
+    And learned step sizes: then the law says which law it adapts.
+    """
+    without = [case for case in STEPS_OF_A_LAW if case not in CLOSED and not case.law.adapts]
     assert [(case.name, case.values["copy"]) for case in without] == [("target_td", "hard")]
+    for case in STEPS_OF_A_LAW:
+        assert bool(case.law.adapts) == bool(case.law.each)
+        assert not case.law.adapts or algorithm(case.law.adapts).expectation is not None
 
 
 @every_closed_form

@@ -63,7 +63,8 @@ def test_every_law_has_a_program_on_every_path() -> None:
             assert check(program) is program
             kinds |= {type(step) for step in program.every}
     assert {kind.__name__ for kind in kinds} == {
-        "Call", "Dot", "Grow", "Keep", "Let", "Map", "Move", "Outer", "Skip", "Slide", "Write",
+        "Call", "Dot", "Drop", "Each", "Gather", "Grow", "Keep", "Let", "Move", "Outer", "Skip",
+        "Slide", "Total", "Write",
     }  # fmt: skip
 
 

@@ -105,6 +105,15 @@ def test_how_many_more_units_would_decide() -> None:
     assert "more episodes" in open_one.text
 
 
+def test_what_only_checks_an_unbiased_estimate_falls_with_the_number_of_units() -> None:
+    """DRL(1) without cut-offs has no bias: 4 times the units halve `chance` and the check."""
+    assert Difference(1.0, 1.5, 0.0, 0.0, 0.5).more(100) == 300
+    assert Difference(1.0, 0.0, 0.5, 0.0, 1.0).more(100) == 87  # u^2 - u = 0.5, and 100 (u^2 - 1)
+    checked = compared(side("new", 0.01, OWN[0] - OWN[0].mean(), 0.02), None, LOG)
+    half = (checked.hi - checked.lo) / 2
+    assert checked.episodes_needed == pytest.approx(UNITS * ((half / 0.01) ** 2 - 1.0), abs=1)
+
+
 def test_decisions_of_equal_policies_are_rarely_wrong() -> None:
     """No difference, 400 logs: at most 8 % are decided where 5 % are expected."""
     rng, wrong = np.random.default_rng(9), 0
@@ -134,6 +143,6 @@ def test_sentences_name_the_interval_and_the_reasons() -> None:
     assert found.text.endswith("Not trusted: beyond_log.")
     alike = side("new", 0.0, OWN[0] - OWN[0].mean())._replace(as_logged=True)
     assert "nothing to decide" in compared(alike, None, LOG).text
-    biased = compared(side("new", 0.01, OWN[0], 1.0), None, LOG)
+    biased = compared(side("new", 0.01, OWN[0], 1.0, cut=np.full(4, 0.01)), None, LOG)
     assert biased.episodes_needed is None
     assert "bias is larger" in biased.text

@@ -72,6 +72,7 @@ class Rows:
     def __init__(self, rows: LoggedActions, size: int) -> None:
         self.unit = np.arange(len(rows.behavior)) // size
         self.action, self.behavior_prob, self.X = rows.action, rows.behavior, rows.X
+        self.weight = np.ones(len(rows.behavior))
         self.probs = None if rows.whole is None else rows.whole[:, None]
 
     def __len__(self) -> int:
@@ -215,8 +216,8 @@ def test_many_and_listed_actions_are_not_checked() -> None:
     for action in (rng.normal(size=300), rng.normal(size=(300, 2)), None):
         c = calibrated(LoggedActions(action, half, None, half[:, None]), 150, False)
         assert c.fine and not c.actions and "more than 64 of them" in c.reason
-    text = bandit([str(i % 2) for i in range(300)], rng.normal(size=300), half, half)
-    assert "not single numbers" in st.evaluate(text, discount=0.9).calibration.reason
+    text = bandit([str(i) for i in range(300)], rng.normal(size=300), half, half)
+    assert "more than 64 of them" in st.evaluate(text, discount=0.9).calibration.reason
 
 
 WORLD = episodic(6, 0.5, np.eye(6), seed=1)
@@ -266,7 +267,9 @@ def test_any_batches_parts_and_engines_find_the_same_sample(
             g = np.cumprod([1.0, *(step.discount for step in own)])
             G = sum(g[i] * step.reward for i, step in enumerate(own))
             w = np.prod([step.rho[0] for step in own])
-            assert row[2:].tolist() == pytest.approx([G, g[-1], len(own), w])
+            assert [*row[2:5].tolist(), *row[7:].tolist()] == pytest.approx(
+                [G, g[-1], len(own), 1.0, w]
+            )
         assert set(found[:, 1]) == set(order[:most].tolist())
         fit = order[np.cumsum(lengths[order]) <= most_rows]
         assert set(rows.episode.tolist()) == set(fit.tolist())
@@ -280,7 +283,7 @@ def of_returns(G: Floats, W: Floats) -> Floats:
     """Outcomes of one-step episodes."""
     n = len(G)
     number = np.arange(n)
-    rest = np.zeros(n), number, G, np.zeros(n), np.ones(n), number, number, W
+    rest = np.zeros(n), number, G, np.zeros(n), np.ones(n), number, number, np.ones(n), W
     return np.stack(rest, axis=1)
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import steadytd as st
 from steadytd.cli.main import app
-from tests.support.tables import behavior, contexts, mean_rewards, pipeline, sessions
+from tests.support.tables import Rule, behavior, contexts, mean_rewards, pipeline, sessions
 
 OBS = ["segment", "basket", "member"]
 
@@ -79,3 +79,21 @@ def test_the_command_line_takes_a_csv_with_texts(tmp_path: Path) -> None:
         said = str(done.exception)
         assert "is a pickle, and opening one can run any code" in said
         assert "st.with_policy(frame, 'mine', model)" in said
+
+
+def test_a_learned_policy_is_valued_also_where_the_frame_has_to_be_sorted() -> None:
+    """The policy of a fold belongs to the fold's rows, wherever sorting has put them."""
+    frame = sessions(5, 1500).rename(columns={"revenue": "reward"})
+    frame = frame.assign(episode_id=np.random.default_rng(0).permutation(1500))
+    options: Any = {"obs": OBS, "unit": "user_id", "discount": 1.0, "folds": 3}
+
+    def fit(rows: Any) -> Any:
+        mean = rows.groupby("action")["reward"].mean()
+        return Rule(list(mean.index), [0.1 + 0.7 * (name == mean.idxmax()) for name in mean.index])
+
+    shuffled = st.evaluate_learning(fit, frame, **options)
+    ordered = st.evaluate_learning(fit, frame.drop(columns="episode_id"), **options)
+    for e in (shuffled, ordered):
+        assert e.overlap["rho_mean_lo"][0] <= 1.0 <= e.overlap["rho_mean_hi"][0]
+    one, other = (e.values.filter(learner="pdis")["value"][0] for e in (shuffled, ordered))
+    assert one == pytest.approx(other, rel=1e-9)

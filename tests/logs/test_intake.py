@@ -60,6 +60,24 @@ def test_columns_of_any_kind_are_one_observation() -> None:
     assert any("'segment', 'basket', 'when' are replaced by the mean" in note for note in log.notes)
 
 
+def test_the_next_observation_is_encoded_in_the_same_way() -> None:
+    frame = pl.DataFrame(
+        {
+            "episode_id": [0, 0, 1], "t": [0, 1, 0], "where": ["a", "b", "a"], "x": [1.0, 2, None],
+            "where_after": ["b", "c", None], "x_after": [2.0, None, None], "reward": [0.0] * 3,
+            "terminated": [False] * 3, "pscore": [1.0] * 3, "target_prob_p": [1.0] * 3,
+        }
+    )  # fmt: skip
+    after = {"next_obs": ["where_after", "x_after"]}
+    log = open_log(frame, obs=["where", "x"], columns=after, discount=0.9)
+    [batch] = log.batches()
+    assert log.schema.obs_names == ("where=a", "where=b", "x", "x is missing")
+    assert batch.obs[batch.row_next].tolist() == [[0, 1, 2, 0], [0, 0, 1.5, 1]]  # c was never seen
+    assert log.left_out == 1  # nothing is known after the last row
+    with pytest.raises(InputError, match="name its columns in the same order"):
+        open_log(frame.rename({"x_after": "next_obs"}), obs=["where", "x"], discount=0.9)
+
+
 def test_rare_levels_are_joined_and_those_never_seen_have_none() -> None:
     n = 400
     texts = np.array(["often"] * 390 + [f"rare{i}" for i in range(10)])

@@ -97,6 +97,7 @@ def test_a_scan_is_called_a_scan(features: int) -> None:
     none = Table("", (), [])
     shown = page("certify.html", c=c, thresholds=none, learners=learners_table(c), findings=[],
                  path=none, cures=None, figures=figures, verdict="", first=(), command="",
+                 adaptive="",
                  moves="[]", start=0, last=0)  # fmt: skip
     assert ("searched for by a" in shown) is (features > 40)
     assert "variance of the traces" in shown

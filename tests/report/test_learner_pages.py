@@ -43,7 +43,8 @@ def test_text_has_every_section(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_file_is_short_and_holds_its_law(name: str) -> None:
     text = (ROOT / "src/steadytd/learners" / f"{name}.py").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 120
+    longer = 10 * len(algorithm(name).each)  # functions of entries stand beside the law's own
+    assert len(text.splitlines()) <= 120 + longer
     assert algorithm(name).name == name
 
 
@@ -53,4 +54,4 @@ def test_the_cost_of_a_step_is_that_of_the_block_that_runs(name: str) -> None:
     (row,) = [line for line in PAGES()[f"{name}.md"].splitlines() if "| cost per step" in line]
     kinds = {n: {is_active(case, n) for case in cases_of(law)} for n in (127, 128)}
     assert kinds[127] == {False}
-    assert ("128 features" in row) == (True in kinds[128])
+    assert ("128 features" in row) == (True in kinds[128] and not law.each)  # lists in both

@@ -69,7 +69,8 @@ def cases_of(law: Law) -> list[Learner]:
         {law.variant_param: name} for name in variant_names(law)
     ] or [{}]
     decays: list[dict[str, object]] = [{}]
-    if law.traces and law.trace_param in law.params and law.trace_param not in window_params(law):
+    traced = law.traces or law.each
+    if traced and law.trace_param in law.params and law.trace_param not in window_params(law):
         decays = [{law.trace_param: 0.0}, {law.trace_param: DECAY}]
     return [example(law, **variant, **decay) for variant in variants for decay in decays]
 

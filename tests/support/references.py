@@ -482,13 +482,104 @@ def true_online_gtd(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
     return w
 
 
+def tidbd(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
+    """The semi-gradient form; log step sizes as they are, not relative to the first one."""
+    alpha, meta, lam = (number(params, name) for name in ("alpha", "meta", "lam"))
+    z, h = np.zeros_like(w), np.zeros_like(w)
+    beta = np.full_like(w, np.log(alpha))
+    for s in steps:
+        delta = error(s, w)
+        beta = beta + meta * s.rho * delta * s.x * h
+        own = np.exp(beta)
+        z = s.rho * (s.gamma * lam * z + s.x)
+        w = w + own * delta * z
+        h = h * np.maximum(1 - own * s.x * z, 0) + own * delta * z
+    return w
+
+
+def autostep(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
+    """The table of the paper with x z for x^2, step sizes as they are."""
+    alpha, meta, lam, tau = (number(params, name) for name in ("alpha", "meta", "lam", "tau"))
+    z, h, v, own = np.zeros_like(w), np.zeros_like(w), np.zeros_like(w), np.full_like(w, alpha)
+    for s in steps:
+        delta = error(s, w)
+        z = s.rho * (s.gamma * lam * z + s.x)
+        size = np.abs(s.rho * delta * s.x * h)
+        v = np.maximum(size, v + own * s.x * z * (size - v) / tau)
+        own = own * np.exp(meta * s.rho * delta * s.x * h / np.where(v > 0, v, 1))
+        own = own / max(float(own @ (s.x * z)), 1.0)
+        w = w + own * delta * z
+        h = h * np.maximum(1 - own * s.x * z, 0) + own * delta * z
+    return w
+
+
+def wis_td(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
+    """As in the paper, with two corrections of w and usage as it is."""
+    alpha, eta, lam = (number(params, name) for name in ("alpha", "eta", "lam"))
+    u, v, e, d = np.full_like(w, 1 / alpha), np.zeros_like(w), np.zeros_like(w), np.zeros_like(w)
+    w_1 = w
+    for s in steps:
+        fade, square = s.gamma * lam, s.x * s.x
+        before = float((w_1 if fade > 0 else w) @ s.x)
+        u = u - eta * square * u + s.rho * square + (s.rho - 1) * fade * (1 - eta * square) * v
+        v = s.rho * fade * (1 - eta * square) * v + s.rho * square
+        x = s.x / np.where(u == 0, np.inf, u)
+        e = s.rho * x + fade * s.rho * (e - s.rho * (s.x @ e) * x)
+        provisional = fade * (d - s.rho * (s.x @ d) * x)
+        next_value = float(w @ s.x_next)
+        w_1, w = w, (
+            w + s.rho * (before - w @ s.x) * x
+            + (s.reward + s.gamma_next * next_value - before) * e
+            + (s.rho - 1) * provisional
+        )  # fmt: skip
+        d = s.rho * provisional + (s.reward + next_value - before) * e
+    return w
+
+
+def swift_td(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
+    """In the order of the authors' package: a step ends with what came before the next features."""
+    names = ("alpha", "meta", "lam", "bound", "decay", "cut", "least")
+    alpha, meta, lam, bound, decay, cut, least = (number(params, name) for name in names)
+    z, p, z_bar, dw, last, h, h_old, h_temp = (np.zeros_like(w) for _ in range(8))
+    beta, value = np.full_like(w, np.log(alpha)), 0.0
+    for s in steps:
+        fade = s.rho * s.gamma * lam
+        z, p, z_bar = fade * z, fade * p, fade * z_bar
+        kept = np.abs(z) > cut * last
+        z, p, z_bar, dw = (np.where(kept, old, 0) for old in (z, p, z_bar, dw))
+        value = value if s.gamma > 0 else float(w @ s.x)
+        on, x = s.x != 0, s.x
+        scale = bound / max(float(np.exp(beta) @ (x * x)), bound)
+        met, moved = float(z @ x), float(dw @ x)
+        last = np.where(on, scale * np.exp(beta), last)
+        fresh = s.rho * last * x
+        if scale < 1:
+            h, h_old, z_bar = (np.where(on, 0, old) for old in (h, h_old, z_bar))
+            beta = beta + np.log(decay) * x * x
+        z = z + fresh * (1 - met)
+        p = p + s.rho * h_old * x
+        z_bar = z_bar + fresh * (1 - met - z_bar * x)
+        h_temp = np.where(on, h - h_old * x * (z - fresh) - h * fresh * x, h)
+        next_value = float(w @ s.x_next)
+        delta = s.reward + s.gamma_next * next_value - value
+        value, listed = next_value, kept | on
+        dw = np.where(listed, delta * z - fresh * moved, 0)
+        w = w + dw
+        adapted = beta + meta / np.exp(beta) * (delta - moved) * p
+        beta = np.where(listed, np.clip(adapted, np.log(least), np.log(bound)), beta)
+        h_old = np.where(listed, h, h_old)
+        h = np.where(listed, h_temp + delta * z_bar - fresh * moved, h)
+    return w
+
+
 REFERENCES: dict[str, Reference] = {
     one.__name__: one
     for one in (
         td, perturbed_td, etd, gtd2, tdc, tdc_as_published, gq, tdrc, gtd, htd, pgtd2, rotd,
         etd_beta, perturbed_etd, tree_backup, vtrace, abtd, cop_td, discounted_cop_td, gem_etd,
         lstd, lsetd, perturbed_lstd, ridge_td, nstep_td, target_td, truncated_etd, per_etd,
-        implicit_td, implicit_tdc, true_online_td, true_online_etd, true_online_gtd,
+        implicit_td, implicit_tdc, true_online_td, true_online_etd, true_online_gtd, tidbd,
+        autostep, wis_td, swift_td,
     )
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats, Ints, Longs, on_cache_line, read_only
 from steadytd.engine.block import Block, Goal
 from steadytd.engine.facts import CARRIED
-from steadytd.engine.law import Law
+from steadytd.engine.law import Entries, Law
 from steadytd.engine.settings import Settings
 from steadytd.engine.step.compile import kernel
 from steadytd.engine.step.layouts.active import (
@@ -40,7 +40,8 @@ MANY = 128  # features from which on a run's traces are kept in this form
 
 def is_active(learner: Settings, features: int) -> bool:
     """Whether a run keeps the learner's traces in this form on a problem with so many features."""
-    return learner.traced and features >= MANY and fits(learner)
+    costly = learner.traced or learner.law.each
+    return bool(costly) and features >= MANY and fits(learner)
 
 
 def fits(learner: Settings) -> bool:
@@ -69,7 +70,7 @@ class ActiveLanes:
     """
 
     state: ClassVar[tuple[str, ...]] = (
-        "V", "Z", "row_of", "listed", "A", "I", "S", "C", "M", "counts",
+        "V", "Z", "E", "row_of", "listed", "A", "I", "S", "C", "M", "counts",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +108,7 @@ class ActiveLanes:
         cells = int(self.begins[-1]) * d if traces else 0
         self.V: NDArray[Any] = on_cache_line((blocks, d, len(program.vectors), lanes), dtype)
         self.Z = on_cache_line((traces, cells))
+        self.E = on_cache_line((blocks, len(Active.lists) * program.lists, d, lanes))
         self.row_of = np.full(cells, NONE, dtype=np.uint8)
         self.listed = np.zeros(cells, dtype=np.int32)
         self.A = np.zeros((blocks, pairs, ROWS + 1, lanes))  # nothing is in the last
@@ -128,12 +130,13 @@ class ActiveLanes:
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that changes, by name."""
-        return {name: getattr(self, name) for name in self.state}
+        named = {name: getattr(self, name) for name in self.state}
+        return {name: array for name, array in named.items() if name != "E" or array.size}
 
     def arguments(self, places: Longs) -> tuple[NDArray[Any], ...]:
         """What the compiled loop works on; `places` [block, name, lane] are those of the layout."""
         fixed = self.params, places, self.starts, self.begins, self.limits
-        return *self.arrays.values(), *map(read_only, fixed)
+        return *(getattr(self, name) for name in self.state), *map(read_only, fixed)
 
     def vector(self, name: str = "w") -> StoredVector:
         """One of the law's vectors, to be read by `kernels.entries`."""
@@ -248,19 +251,24 @@ def leaves_unused(learner: Settings) -> bool:
     """Whether a weight that starts at 0 and whose feature never occurs stays 0 and changes nothing.
 
     Then the learner may run without that feature, to the same bits. It may not where a vector is
-    changed as a whole (mapped, or added to itself), or where a system is solved.
+    changed as a whole (mapped, or added to itself, or entry by entry where x is 0), or where a
+    system is solved.
     """
     law = learner.law
-    whole = any(part in law.vectors for v in law.vectors for part in law.writes[v])
+    whole = any(part in law.vectors for parts in law.writes.values() for part in parts)
+    whole |= any(
+        one.over == "" and "w" in one.writes for one in law.each if isinstance(one, Entries)
+    )
     return law.block is None and not law.maps and not whole
 
 
 def programs(law: Law) -> dict[str, Program]:
     """What one step of a law does on each of its paths, by what the path is called."""
     kind = law.block or Block
-    found = {"without trace vectors": kind.program(law, False, False)}
+    first = "with functions of entries" if law.each else "without trace vectors"
+    found = {first: kind.program(law, False, False)}
     if law.traces:
         found = {"with trace vectors": kind.program(law, True, False)} | found
-    if law.traces and at_active_features(law):
+    if (law.traces or law.each) and at_active_features(law):
         found["with traces at the active features alone"] = ActiveBlock.program(law, True, False)
     return found

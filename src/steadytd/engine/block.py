@@ -102,10 +102,11 @@ class Block:
             max((first.window(name) for name in names), default=1)
             for names in (self.law.traces, self.law.memory)
         )
+        lists = bool(self.law.each)  # of entries; see `Lanes.arrays`
         shapes = [
             (vectors, d, lanes),
-            (len(self.law.traces) if first.traced else 0, long * d, lanes),
-            (memory, kept * lanes),
+            (len(self.law.traces) * first.traced + 3 * lists, long * d, lanes),
+            (memory + lists, kept * lanes),
             (len(CARRIED),),  # gamma = 0: the first step begins an episode
         ]
         ends = np.cumsum([math.prod(shape) for shape in shapes])

@@ -21,6 +21,9 @@ any hyper-parameter or memory           by its own name
 ======================================  =====================================================
 
 The function of a trace may ask for inner products too: those before the trace moves on.
+
+A law with a step size of its own for every feature says with `each` what becomes of the entries of
+its vectors: see `Entries` and `Total`.
 """
 
 from __future__ import annotations
@@ -133,6 +136,37 @@ class Window(NamedTuple):
     more: int = 0
 
 
+class Entries(NamedTuple):
+    """For every feature, what entries of vectors become: the numbers that a function returns.
+
+    The function asks for entries by the names of their vectors, and for `x`, and for any number of
+    the step; inner products are those before entries change. `over` says for which features: "x"
+    for the active ones; a vector of the law for those where it is not 0 and the active ones, which
+    promises that elsewhere nothing would change; and "" for all.
+    """
+
+    function: Function
+    writes: tuple[str, ...]
+    over: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a program calls the function."""
+        return f"each_{getattr(self.function, '__name__', '?').strip('<>')}"
+
+
+class Total(NamedTuple):
+    """A number of the step: the sum over the active features of a function, as in `Entries`."""
+
+    function: Function
+    number: str
+
+    @property
+    def name(self) -> str:
+        """What a program calls the function."""
+        return f"term_{self.number}"
+
+
 class Role(NamedTuple):
     """How the certificate treats a law.
 
@@ -167,6 +201,11 @@ class Law:
     A law that moves its vectors only in the last of every so many steps says with `every` which
     hyper-parameter that number is; its `expectation` is a mean over all steps.
     `role` says how the certificate treats the law.
+
+    With `each`, steps through the entries of vectors (and sums of them) come after `update`, in
+    their order, and only they change vectors. `update` then returns numbers for them: `writes` has
+    each with the part "number". `adapts` names the law whose mean update, times a step size for
+    every feature, is this one's while its step sizes stay as they are.
     """
 
     name: str
@@ -176,6 +215,7 @@ class Law:
     traces: Mapping[str, Function] = field(default_factory=dict)
     memory: Mapping[str, Function | None] = field(default_factory=dict)  # None: only written
     maps: Mapping[str, Function] = field(default_factory=dict)
+    each: tuple[Entries | Total, ...] = ()
     windows: Mapping[str, Window] = field(default_factory=dict)
     starts: Mapping[str, str] = field(default_factory=dict)
     settled: tuple[str, ...] = ()
@@ -184,6 +224,7 @@ class Law:
     every: str = ""
     idle_at_rho_zero: bool = False
     expectation: Function | None = None
+    adapts: str = ""
     variant_param: str = ""
     variants: Mapping[str, Law | None] = field(default_factory=dict)  # None: this law itself
     action_values: bool = False
@@ -197,7 +238,10 @@ class Law:
         for name, param in self.params.items():
             if not isinstance(param, Param):
                 raise InputError(f"law {self.name}: {name} must be a st.Param, got {param!r}.")
-        names = [*self.all_params, *self.memory, *self.vectors, *self.traces, *STEP_FACTS, *CARRIED]
+        names = [
+            *self.all_params, *self.memory, *self.numbers, *self.totals, *self.vectors,
+            *self.traces, *STEP_FACTS, *CARRIED,
+        ]  # fmt: skip
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InputError(f"law {self.name}: '{twice[0]}' names two things; rename one of them.")
@@ -214,16 +258,37 @@ class Law:
 
     def _check_writes(self) -> None:
         """Vectors are written, mapped and started; the first is w."""
-        if next(iter(self.writes), None) != "w":
+        if next(iter(self.vectors), None) != "w":
             raise InputError(f"law {self.name}: the first vector in `writes` must be 'w'.")
+        self._check_each()
         for vector, parts in self.writes.items():
             known = ("value",) if vector in self.memory else (*self.bases, *self.vectors)
+            known = ("number",) if vector in self.numbers else known
             self._require(f"vector in writes['{vector}']", parts or ("",), known)
             if vector in self.memory and self.idle_at_rho_zero:
                 raise InputError(f"law {self.name} writes memory: leave out idle_at_rho_zero.")
         self._require("vector in maps", self.maps, self.vectors)
         self._require("vector in starts", self.starts, () if self.block else self.vectors[1:])
         self._require("hyper-parameter in starts", self.starts.values(), self.params)
+
+    def _check_each(self) -> None:
+        """Entries are changed in one way, and where the law keeps a list, of one vector."""
+        changed = [v for v in self.writes if v not in (*self.memory, *self.numbers)]
+        mixed = changed or self.traces or self.maps or self.block or self.idle_at_rho_zero
+        if self.each and mixed:
+            raise InputError(
+                f"law {self.name} has each=: all that changes vectors must be there, traces too, "
+                'and no step is idle; in `writes` are numbers ("number") and memory ("value").'
+            )
+        if self.numbers and not self.each:
+            raise InputError(f"law {self.name}: a number in `writes` needs each=.")
+        over = [one.over for one in self.each if isinstance(one, Entries)]
+        self._require("vector in over", over, ("", "x", *self.vectors))
+        if len({one for one in over if one not in ("", "x")}) > 1:
+            raise InputError(f"law {self.name}: over must name the same vector in all of each=.")
+        named = [one.name for one in self.each]
+        if len(set(named)) < len(named):
+            raise InputError(f"law {self.name}: two functions of each= have the same name.")
 
     def _check_windows(self) -> None:
         """What forgets is a trace or a memory that moves on; how much is a whole number >= 1."""
@@ -249,7 +314,14 @@ class Law:
     def _check_arguments(self) -> None:
         """Functions ask for facts, hyper-parameters and memory; some for inner products, too."""
         common = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory} - {CARRIED["gamma"]}
+        of_entries, known = [one.function for one in self.each], set(self.numbers)
+        for one in self.each:  # a sum is known to those that come after it
+            allowed = common | known | {"x", *self.vectors, *self.products}
+            self._require("argument", arguments(one.function), allowed)
+            known |= {one.number} if isinstance(one, Total) else set()
         for function in self.functions:
+            if function in of_entries:
+                continue
             allowed = common
             traced = self.block is None and function in self.traces.values()
             if function is self.update or traced:
@@ -260,7 +332,8 @@ class Law:
 
     def __identity__(self) -> dict[str, object]:
         """All that decides what a run computes: values of params and a variant are a learner's."""
-        no = {"every", "expectation", "params", "variants", "" if self.windows else "windows"}
+        no = {"adapts", "every", "expectation", "params", "variants"}
+        no |= {option for option in ("each", "windows") if not getattr(self, option)}
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in no}
 
     def __hash__(self) -> int:
@@ -272,13 +345,33 @@ class Law:
     @cached_property
     def vectors(self) -> tuple[str, ...]:
         """Names of the weight vectors; the first, `w`, is the value function's."""
-        return tuple(name for name in self.writes if name not in self.memory)
+        own = [name for name in self.writes if name not in (*self.memory, *self.numbers)]
+        entries = (name for one in self.each if isinstance(one, Entries) for name in one.writes)
+        found = dict.fromkeys((*own, *entries))
+        return tuple(sorted(found, key=lambda name: bool(self.each) and name != "w"))
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers that `update` returns for the functions of entries."""
+        return tuple(name for name, parts in self.writes.items() if parts == ("number",))
+
+    @cached_property
+    def totals(self) -> tuple[str, ...]:
+        """The sums of functions of entries."""
+        return tuple(one.number for one in self.each if isinstance(one, Total))
+
+    @cached_property
+    def listed(self) -> str:
+        """The vector that is 0 where the functions of entries have nothing to do; "" if none."""
+        over = (one.over for one in self.each if isinstance(one, Entries))
+        return next((name for name in over if name not in ("", "x")), "")
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
-        """The law's functions: update, traces, memory, maps."""
+        """The law's functions: update, traces, memory, maps, those of entries."""
         memory = (function for function in self.memory.values() if function is not None)
-        return (self.update, *self.traces.values(), *memory, *self.maps.values())
+        entries = (one.function for one in self.each)
+        return (self.update, *self.traces.values(), *memory, *self.maps.values(), *entries)
 
     @cached_property
     def bases(self) -> tuple[str, ...]:
@@ -369,6 +462,7 @@ def law(
     traces: Mapping[str, Function] | None = None,
     memory: Mapping[str, Function | None] | None = None,
     maps: Mapping[str, Function] | None = None,
+    each: Sequence[Entries | Total] = (),
     windows: Mapping[str, Window] | None = None,
     starts: Mapping[str, str] | None = None,
     settled: tuple[str, ...] = (),
@@ -377,6 +471,7 @@ def law(
     every: str = "",
     idle_at_rho_zero: bool = False,
     expectation: Function | None = None,
+    adapts: str = "",
     variant_param: str = "",
     variants: Mapping[str, Law | None] | None = None,
     action_values: bool = False,
@@ -400,7 +495,9 @@ def law(
         named = {option: by_name(f"law {called}", option, given[option]) for option in BY_NAME}
         parts = named["writes"].items()
         named["writes"] = {v: (p,) if isinstance(p, str) else tuple(p or ()) for v, p in parts}
-        others = {option: dict(given[option] or {}) for option in ("windows", "starts", "variants")}
-        return Law(**{**given, **named, **others, "name": called, "update": function})
+        plain = ("windows", "starts", "variants")
+        others: dict[str, Any] = {option: dict(given[option] or {}) for option in plain}
+        others |= {"each": tuple(each), "name": called, "update": function}
+        return Law(**{**given, **named, **others})
 
     return decorate

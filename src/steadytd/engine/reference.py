@@ -6,14 +6,14 @@ Slow and obvious. Tests compare the compiled loop with it, to the last bit.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Bools, Floats
 from steadytd.engine.block import Block
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.schedule import step_factor
@@ -22,9 +22,11 @@ from steadytd.engine.step.program import (
     FEATURES,
     Call,
     Dot,
+    Drop,
+    Each,
+    Gather,
     Keep,
     Let,
-    Map,
     Mean,
     Move,
     Outer,
@@ -32,6 +34,7 @@ from steadytd.engine.step.program import (
     Slide,
     Step,
     Sum,
+    Total,
     Write,
 )
 
@@ -61,6 +64,7 @@ class ReferenceLearner:
             name: [np.float64(0.0)] * learner.window(name) for name in self.law.windows
         }
         self.carried = dict.fromkeys(CARRIED, np.float64(0.0))
+        self.listed: Bools = np.zeros(len(w0), dtype=np.bool_)
         self.step = 0
 
     @property
@@ -107,10 +111,22 @@ class ReferenceLearner:
                     self._move(z, self.numbers[decay], self.numbers[scale])
                 case Write():
                     self._write(step)
-                case Map(vector, function, names):
-                    entries = self.vectors[vector]
-                    mapped = [self._call(function, names, {"value": entry}) for entry in entries]
-                    self.vectors[vector] = np.array(mapped)
+                case Gather(vector):
+                    self.listed = (self.features["x"] != 0.0) | (self.vectors[vector] != 0.0)
+                case Drop():
+                    pass
+                case Each(results, over=over):
+                    old = {v: self.vectors[v].copy() for v in results}
+                    of_x = self.features["x"] != 0.0
+                    chosen = {"": np.ones(of_x.shape, dtype=bool), "x": of_x}.get(over, self.listed)
+                    for k, returned in self._each(step, chosen):
+                        new = returned if len(results) > 1 else (returned,)
+                        for v, entry in zip(results, new, strict=True):
+                            old[v][k] = entry
+                    self.vectors |= old
+                case Total(name):
+                    terms = self._each(step, self.features["x"] != 0.0)
+                    self.numbers[name] = reduce(operator.add, (term for _, term in terms), 0.0)
                 case Outer(z=(number, basis), equation=equation):
                     trace = self._vector(basis) * (self.numbers[number] if number else 1.0)
                     target, on_x, on_x_next = (self.numbers[name] for name in equation)
@@ -121,6 +137,12 @@ class ReferenceLearner:
                 case Mean(vector):
                     share = 1.0 / (self.step + 1)
                     self.average = self.average + (self.vectors[vector] - self.average) * share
+
+    def _each(self, step: Each | Total, chosen: Bools) -> Iterator[tuple[int, Any]]:
+        """What a function of entries returns, for the chosen ones."""
+        for k in np.flatnonzero(chosen).tolist():
+            own = {name: self._vector(name)[k] for name in step.entries}
+            yield k, self._call(step.function, step.arguments, own)
 
     def _vector(self, name: str) -> Floats:
         every: dict[str, Floats] = {**self.vectors, **self.traces, **self.features}

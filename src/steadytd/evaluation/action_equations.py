@@ -58,7 +58,7 @@ class ActionEquations:
         taken = np.asarray(rows.action, dtype=np.int64)
         begins = np.ones(n, bool) if self.every else rows.first
         self.rows += np.bincount(rows.group, minlength=GROUPS)
-        self.starts += np.bincount(rows.group[begins], minlength=GROUPS)
+        self.starts += np.bincount(rows.group[begins], rows.weight[begins], GROUPS)
         key = rows.group * A + taken
         order = np.argsort(key, kind="stable")
         ends = np.searchsorted(key[order], np.arange(GROUPS * A + 1))
@@ -69,7 +69,8 @@ class ActionEquations:
             self.counts[w, 1 + A :] += probs[:n].sum(axis=0)
             for g in np.unique(rows.group[begins]).tolist():
                 mine = begins & (rows.group == g)
-                self.start[g, w] += (probs[:n][mine].T @ X[:n][mine]).ravel()
+                own = probs[:n][mine] * rows.weight[mine, None]
+                self.start[g, w] += (own.T @ X[:n][mine]).ravel()
             for g, a in np.argwhere(np.diff(ends).reshape(GROUPS, A) > 0).tolist():
                 mine = order[ends[g * A + a] : ends[g * A + a + 1]]
                 mine = mine[usable[mine]]
@@ -78,8 +79,9 @@ class ActionEquations:
                 V = by[:, :, None] * X[ahead][:, None, :]
                 V[:, a] += x
                 V = np.column_stack([V.reshape(len(mine), A * d), rows.reward[mine]])
-                self.systems[g, w, a * d : (a + 1) * d] += x.T @ V
-                self.G[g, w, a] += x.T @ x
+                z = x * rows.weight[mine, None]
+                self.systems[g, w, a * d : (a + 1) * d] += z.T @ V
+                self.G[g, w, a] += z.T @ x
 
     def independent(self, w: int, use: Floats) -> Longs:
         """Linearly independent features of each action, in the groups of `use`."""

@@ -38,7 +38,7 @@ from steadytd.base.errors import visible
 from steadytd.evaluation.intervals import effective_number
 from steadytd.evaluation.rows import RowTable
 from steadytd.evaluation.rule import EFFECTIVE_UNITS
-from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN, ROW, STEPS, UNIT
+from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN, ROW, STEPS, UNIT, WEIGHT
 from steadytd.logs.log import Log
 from steadytd.logs.sources.selected import SelectedSource
 from steadytd.logs.units import BATCH
@@ -58,7 +58,8 @@ def contradictions(
     """The facts of what contradicts an assumption; `outcomes` and `table` are of the sample."""
     outcomes = outcomes[np.argsort(outcomes[:, ROW], kind="stable")]
     unit = np.unique(outcomes[:, UNIT], return_inverse=True)[1]
-    found = _ids(log) | ({} if table is None else _copies(table))
+    dropped = "keep_prob" in log.schema.columns  # episodes that are known to be missing
+    found = ({} if dropped else _ids(log)) | ({} if table is None else _copies(table))
     if len(outcomes) and unit.max() + 1 >= EFFECTIVE_UNITS:
         found |= _drift(outcomes, unit, targets) | _unfinished(outcomes, unit)
     return found | _fixed_end(outcomes)
@@ -87,7 +88,8 @@ def _drift(outcomes: Floats, unit: Any, targets: list[str]) -> dict[str, Any]:
     tau = (np.arange(n) + 0.5) / n
     waves = np.cos(np.pi * np.arange(1, WAVES + 1) * tau[:, None])
     fifths = np.array_split(np.arange(n), round(1.0 / FIFTH))
-    by_target = list(zip(map(visible, targets), outcomes[:, PRODUCTS:].T, strict=True))
+    W = outcomes[:, PRODUCTS:] / outcomes[:, [WEIGHT]]
+    by_target = list(zip(map(visible, targets), W.T, strict=True))
     steady = all(p_of_waves(rankdata(W), waves, unit) > STEADY for _, W in by_target)
     series = [("returns", G, rankdata(G))] if steady else []
     for name, W in by_target:

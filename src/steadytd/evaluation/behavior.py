@@ -101,6 +101,12 @@ def estimate_behavior(
                 f"{type(classifier).__name__} has none; LogisticRegression is one that fits."
             )
     log.schema.require_actions(log.files[0], "the behaviour policy is to be estimated")
+    if "keep_prob" in log.schema.columns:
+        raise InputError(
+            f"{log.files[0]}: a behaviour policy cannot be estimated from rows that were stored "
+            f"with a probability (column '{log.schema.columns['keep_prob']}'): in them actions are "
+            "not as often as it takes them; log behavior_prob."
+        )
     sample = Reservoir(sample_rows, seed, BEHAVIOR)
     for batch in log.batches(columns={"action"}):
         assert batch.action is not None

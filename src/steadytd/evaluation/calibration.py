@@ -84,7 +84,7 @@ class ProbabilitySums:
     def add(self, table: RowTable, division: Division) -> None:
         """Add the rows of a table."""
         block = division.block(table.unit)
-        self.rows += np.bincount(block, minlength=BLOCKS)
+        self.rows += np.bincount(block, table.weight, BLOCKS)
         code = self._codes(table)
         if code is not None:
             self._add_taken(table, block, code)
@@ -106,13 +106,13 @@ class ProbabilitySums:
     def _add_taken(self, table: RowTable, block: Longs, code: Longs) -> None:
         K, mu = len(self.known), table.behavior_prob
         pair = block * K + code
-        inverse = np.divide(1.0, mu, out=np.zeros(len(mu)), where=mu > 0.0)
+        inverse = np.divide(table.weight, mu, out=np.zeros(len(mu)), where=mu > 0.0)
         for i, weights in enumerate((None, inverse)):
             self.taken[:, :K, i] += np.bincount(pair, weights, BLOCKS * K).reshape(BLOCKS, K)
         if not self.whole:
             F = self._functions(table.X[: len(table)])
             self.weighted[:, :K] += _sums_by(pair, BLOCKS * K, inverse, F).reshape(BLOCKS, K, -1)
-            self.unweighted += _sums_by(block, BLOCKS, np.ones(len(F)), F)
+            self.unweighted += _sums_by(block, BLOCKS, table.weight, F)
             self._widen(F.min(axis=0), F.max(axis=0))
 
     def _widen(self, low: Floats, high: Floats) -> None:
@@ -136,10 +136,11 @@ class ProbabilitySums:
         happened = (table.action[:, None] == np.arange(A)).astype(np.float64)
         possible, variance = mu > 0.0, mu * (1.0 - mu)
         odds = np.divide(1.0 - mu, mu, out=np.zeros_like(mu), where=possible)
-        for i, values in enumerate((possible.astype(np.float64), odds)):
+        w = table.weight[:, None]
+        for i, values in enumerate((possible * w, odds * w**2)):
             self.possible[:, i] += _sums_by(block, BLOCKS, np.ones(n), values)
         number = np.minimum((mu * BINS).astype(np.int64), BINS - 1) + block[:, None] * BINS
-        for i, values in enumerate((np.ones_like(mu), mu, happened, variance)):
+        for i, values in enumerate((np.ones_like(mu) * w, mu * w, happened * w, variance * w**2)):
             found = np.bincount(number.ravel(), values.ravel(), BLOCKS * BINS)
             self.bins[:, i] += found.reshape(BLOCKS, BINS)
         X = table.X[:n]
@@ -148,8 +149,8 @@ class ProbabilitySums:
             X = X @ signs.reshape(self.features, self.projections)
         X = _dense(X)
         for a in range(A):
-            self.moments[:, 0, a] += _sums_by(block, BLOCKS, (happened - mu)[:, a], X)
-            self.moments[:, 1, a] += _sums_by(block, BLOCKS, variance[:, a], X**2)
+            self.moments[:, 0, a] += _sums_by(block, BLOCKS, ((happened - mu) * w)[:, a], X)
+            self.moments[:, 1, a] += _sums_by(block, BLOCKS, (variance * w**2)[:, a], X**2)
 
     def merge(self, other: ProbabilitySums) -> None:
         """Add the sums of the next part of the log."""

@@ -52,27 +52,33 @@ class Difference(NamedTuple):
     chance: float  # t se: falls with the square root of the number of units
     rare: float  # R: falls with their number
     fixed: float  # B + T: more of the same data leaves it as it is
+    check: float = 0.0  # B where lam = 1 has no bias: chance alone makes it, and it falls alike
 
     @property
     def half_width(self) -> float:
         """Half of the interval's width."""
-        return max(self.chance, self.rare) + self.fixed
+        return max(self.chance, self.rare) + self.check + self.fixed
 
-    def more(self, units: int) -> int | None:
-        """How many more units make the half width smaller than the difference.
+    def wanted(self) -> tuple[float, float]:
+        """How many times the units make `chance`, and `rare`, small enough, with `check` beside it.
 
-        With n' units in place of n, `chance` shrinks to sqrt(n / n') of what it is, and `rare` to
-        n / n'. None: no number does.
-
-        >>> Difference(1.0, 1.5, 0.0, 0.25).more(100), Difference(0.2, 1.0, 0.0, 0.25).more(100)
-        (300, None)
-        >>> Difference(1.0, 0.5, 4.0, 0.0).more(100)
-        300
+        `chance` and `check` shrink with the root of that number, and `rare` with the number.
         """
         room = abs(self.value) - self.fixed
         if not room > SAME * self.half_width:
-            return None
-        wanted = units * max((self.chance / room) ** 2, self.rare / room)
+            return math.inf, math.inf
+        root = (self.check + math.sqrt(self.check**2 + 4.0 * room * self.rare)) / (2.0 * room)
+        return ((self.chance + self.check) / room) ** 2, root**2
+
+    def more(self, units: int) -> int | None:
+        """How many more units make the half width smaller than the difference; None: no number.
+
+        >>> Difference(1.0, 1.5, 0.0, 0.25).more(100), Difference(0.2, 1.0, 0.0, 0.25).more(100)
+        (300, None)
+        >>> Difference(1.0, 0.5, 4.0, 0.0).more(100), Difference(1.0, 1.5, 0.0, 0.0, 0.5).more(100)
+        (300, 300)
+        """
+        wanted = units * max(self.wanted())
         return max(math.ceil(wanted * (1.0 - SAME) - units), 1) if wanted < 1e15 else None
 
 
@@ -81,9 +87,10 @@ class Decision:
     """Is `target` better than `other` (None: the policy that made the log)?
 
     `episodes_needed` more episodes like these (rows, where values are means over all rows) would
-    decide in one of two cases, if the difference stayed as it is. None: no number is known, since
-    bias and truncation alone exceed the difference. 0 where it is decided. `level` is that of the
-    interval; `reasons` are codes of the findings that speak against relying on it.
+    decide in one of two cases, with some supported lam, if the difference stayed as it is. None: no
+    number is known, since bias and truncation alone exceed the difference. 0 where it is decided.
+    `level` is that of the interval; `reasons` are codes of the findings that speak against relying
+    on it.
     """
 
     target: str
@@ -168,6 +175,8 @@ def compared(one: Side, other: Side | None, log: LoggedReturns, together: int = 
     apart = shortest(differences)
     lo, hi = apart.value - apart.half_width, apart.value + apart.half_width
     verdict: Verdict = "better" if lo > 0.0 else "worse" if hi < 0.0 else "undecided"
+    persists = [d._replace(value=apart.value).more(int(log.starts.sum())) for d in differences]
+    more = [found for found in persists if found is not None]
     reasons = tuple(dict.fromkeys((*one.reasons, *(() if other is None else other.reasons))))
     return Decision(
         target=one.name,
@@ -177,7 +186,7 @@ def compared(one: Side, other: Side | None, log: LoggedReturns, together: int = 
         hi=hi,
         decision=verdict,
         trusted=not reasons,
-        episodes_needed=apart.more(int(log.starts.sum())) if verdict == "undecided" else 0,
+        episodes_needed=min(more, default=None) if verdict == "undecided" else 0,
         level=level,
         reasons=reasons,
         counted=counted(log),
@@ -211,7 +220,9 @@ def difference(
     chance += SAME * max(abs(one.value), abs(value))  # what rounding leaves is no difference
     truncation = 0.0 if log.continuing else truncation_error(one.at_cuts - at_cuts, cut, log)
     rare = rule_of_three(level) * rare_outcome(one.weights - weights, log)
-    return Difference(one.value - value, chance, rare, bias + truncation)
+    unbiased = one.unbiased and (other is None or other.unbiased)
+    fixed, check = (truncation, bias) if unbiased else (bias + truncation, 0.0)
+    return Difference(one.value - value, chance, rare, fixed, check)
 
 
 def best(sides: list[Side], log: LoggedReturns) -> BestTarget:

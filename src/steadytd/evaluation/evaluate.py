@@ -33,6 +33,7 @@ from steadytd.evaluation.facts import (
 )
 from steadytd.evaluation.follow.engines import ClusterPasses, LocalPasses, Progress, Work
 from steadytd.evaluation.follow.online import Followed
+from steadytd.evaluation.next_log import log_next
 from steadytd.evaluation.overlap import histogram, overlap
 from steadytd.evaluation.passes import ActionPlan, Plan
 from steadytd.evaluation.quantiles import spreads
@@ -311,6 +312,14 @@ def _with_action_values(
             f"are fractions or lists (column '{log.schema.columns['action']}') have densities; "
             f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
         )
+    if "keep_prob" in log.schema.columns:
+        online = [one.label for one in asked if one.kind == "online"]
+        if online and not usual:
+            raise InputError(
+                f"{online[0]} learns step by step from the rows as they are stored, but column "
+                f"'{log.schema.columns['keep_prob']}' says that others were dropped; leave it out."
+            )
+        asked = [one for one in asked if one.kind != "online"]
     names = [one.label for one in asked if one.kind == "action"]
     lacking = [name for name in log.targets if name not in log.whole]
     if names and lacking:
@@ -393,6 +402,7 @@ def conclude(
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
         probabilities=probabilities,
+        advice=[log_next(whole, t, side, returns, log.schema) for t, side in enumerate(sides)],
         places=visits(
             whole.sampled,
             {one.name: one.omega for one in results},

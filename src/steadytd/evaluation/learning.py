@@ -32,6 +32,7 @@ from steadytd.logs.selection import frame_groups, rows_of
 
 NAME = "learned"
 COLUMN = TARGET + NAME
+PLACE = "(row of the frame)"  # a column of row numbers
 
 
 def evaluate_learning(
@@ -64,16 +65,18 @@ def evaluate_learning(
     known = inspect.signature(open_log).parameters
     opening = {k: options.pop(k) for k in list(options) if k in known and k != "behavior"}
     opening["columns"] = columns
-    probability = np.zeros(len(fold))
+    import pyarrow as pa
+
+    table, probability = pa.table(log), np.zeros(len(fold))
+    numbered = table.append_column(PLACE, pa.array(np.arange(len(fold))))
     for k in range(folds):
         with users_own(f"fit, without fold {k},"):
             policy = fit(rows_of(log, fold != k))
-        for batch in open_log(log, targets={NAME: policy}, **opening).batches(("target_prob",)):
-            own = fold[batch.rows] == k
-            probability[batch.rows[own]] = batch.target_prob[0, own]
-    import pyarrow as pa
-
-    table = pa.table(log)
+        opened = open_log(numbered, targets={NAME: policy}, extra={PLACE: "number"}, **opening)
+        for batch in opened.batches(("target_prob",)):
+            place = batch.extra[PLACE].astype(np.int64)  # in the frame, which may have been sorted
+            own = fold[place] == k
+            probability[place[own]] = batch.target_prob[0, own]
     if COLUMN in table.schema.names:
         table = table.drop_columns([COLUMN])
     table = table.append_column(COLUMN, pa.array(probability))

@@ -227,6 +227,11 @@ class Monitor(Displayable):
             source, discount=self.discount, **options
         )  # fmt: skip
         require_behavior(log)
+        if "keep_prob" in log.schema.columns:
+            raise InputError(
+                "episodes that were stored with a probability cannot be monitored: column "
+                f"'{log.schema.columns['keep_prob']}'. Evaluate them with st.evaluate."
+            )
         if not log.targets:
             raise InputError("the batch has no target policy; give it a column target_prob_<name>.")
         if self.targets and sorted(log.targets) != sorted(self.targets):

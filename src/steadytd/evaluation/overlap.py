@@ -24,13 +24,13 @@ class RatioSums:
     """Sums over rows that need no features; those of several parts of a log are merged.
 
     ============== ================ ===========================================================
-    `episodes`     [1]              episodes
+    `episodes`     [2]              episodes, and the sum of their weights
     `cut`          [2]              episodes that were cut off, and the discount left there
     `extent`       [4]              least and largest reward, largest discount, longest episode
     `last`         [1]              the largest number of an episode
-    `rows`         [blocks]         rows
-    `rho`          [T, blocks]      sums of ratios
-    `totals`       [T, 4]           sums of rho^2, of rho = 0, of products over episodes, squared
+    `rows`         [2, blocks]      rows, and the sum of their weights
+    `rho`          [T, blocks]      weighted sums of ratios
+    `totals`       [T, 4]           of (w rho)^2, of rho = 0, of products over episodes, squared
     `largest`      [T, 2]           the largest ratio, and the number of its row
     `histogram`    [T, bins]        rows by ratio
     `by_step`      [T, 3, horizon]  of snpdis: discounted product times reward at step t, products
@@ -53,15 +53,15 @@ class RatioSums:
     def of(targets: int) -> RatioSums:
         """No rows yet."""
         return RatioSums(
-            np.zeros(1), np.zeros(2), np.array([np.inf, -np.inf, 0.0, 0.0]),
-            np.zeros(1), np.zeros(BLOCKS), np.zeros((targets, BLOCKS)), np.zeros((targets, 4)),
+            np.zeros(2), np.zeros(2), np.array([np.inf, -np.inf, 0.0, 0.0]),
+            np.zeros(1), np.zeros((2, BLOCKS)), np.zeros((targets, BLOCKS)), np.zeros((targets, 4)),
             np.tile([0.0, -1.0], (targets, 1)), np.zeros((targets, BINS)),
             np.zeros((targets, 3, HORIZON)),
         )  # fmt: skip
 
     def add(self, table: RowTable, division: Division, products: Floats) -> None:
-        """Add a table; `products` [T, n] are rho_0 ... rho_t of every row."""
-        self.episodes += table.first.sum()
+        """Add a table; `products` [T, n] are w rho_0 ... rho_t of every row, w its weight."""
+        self.episodes += table.first.sum(), table.first @ table.weight
         left = (table.discounted * table.discount)[table.cut]
         self.cut += len(left), left.sum()
         reward, longest = table.reward, table.step.max() + 1.0
@@ -69,13 +69,15 @@ class RatioSums:
         self.extent = widest(self.extent, extent)
         self.last = np.maximum(self.last, table.episode[-1])
         block = division.block(table.unit)
-        self.rows += np.bincount(block, minlength=BLOCKS)
+        for i, weights in enumerate((None, table.weight)):
+            self.rows[i] += np.bincount(block, weights, BLOCKS)
         for t, rho in enumerate(table.rho):
-            self.rho[t] += np.bincount(block, rho, BLOCKS)
+            weighted = rho * table.weight
+            self.rho[t] += np.bincount(block, weighted, BLOCKS)
             bins = np.clip(np.searchsorted(EDGES, rho, side="right"), 1, BINS - 1)
             self.histogram[t] += np.bincount(np.where(rho == 0.0, 0, bins), minlength=BINS)
             ends = products[t][table.last]
-            self.totals[t] += rho @ rho, (rho == 0.0).sum(), ends.sum(), ends @ ends
+            self.totals[t] += weighted @ weighted, (rho == 0.0).sum(), ends.sum(), ends @ ends
             self._add_steps(t, table, products[t])
             largest = int(rho.argmax())
             if rho[largest] > self.largest[t, 0]:
@@ -107,7 +109,7 @@ class RatioSums:
     @property
     def n_rows(self) -> int:
         """Number of transitions."""
-        return int(self.rows.sum())
+        return int(self.rows[0].sum())
 
     @property
     def n_episodes(self) -> int:
@@ -170,8 +172,8 @@ def overlap(s: RatioSums, target: int, name: str) -> Overlap:
     """The overlap of one target."""
     squared, zeros, product, product_squared = s.totals[target].tolist()
     rho, rows, episodes = float(s.rho[target].sum()), s.n_rows, s.n_episodes
-    used = s.rows > 0.0
-    limits = mean_interval(s.rho[target][used], s.rows[used], 0.0005)
+    used, weight = s.rows[0] > 0.0, float(s.rows[1].sum())
+    limits = mean_interval(s.rho[target][used], s.rows[1][used], 0.0005)
     ess_step, ess_trajectory = _effective(rho, squared), _effective(product, product_squared)
     return Overlap(
         target=name,
@@ -183,11 +185,11 @@ def overlap(s: RatioSums, target: int, name: str) -> Overlap:
         ess_trajectory_share=ess_trajectory / max(episodes, 1),
         rho_max=float(s.largest[target, 0]),
         rho_max_row=int(s.largest[target, 1]),
-        rho_mean=rho / rows,
+        rho_mean=rho / weight,
         rho_mean_lo=limits.lo,
         rho_mean_hi=limits.hi,
         zero_share=zeros / rows,
-        product_mean=product / max(episodes, 1),
+        product_mean=product / max(float(s.episodes[1]), 1e-300),
     )
 
 

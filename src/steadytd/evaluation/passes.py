@@ -119,7 +119,7 @@ class FirstPass:
         )
 
     def add_ratios(self, table: RowTable, plan: Plan, products: Floats) -> None:
-        """Add what needs no features; `products` [T, n] are those of the ratios."""
+        """Add what needs no features; `products` [T, n] are w rho_0 ... rho_t."""
         self.ratios.add(table, plan.division, products)
         self.sample.add(table, products)
 
@@ -187,7 +187,7 @@ def first_pass(
     carry = np.ones(len(plan.targets))
     for table in read_tables(part, plan):
         decay = np.where(table.first, 0.0, table.rho)
-        products = recursion(decay, table.rho * table.first, carry)
+        products = recursion(decay, table.rho * table.first * table.weight, carry)
         own: list[Callable[[], None]] = [
             partial(found.sums.add, table),
             partial(found.add_ratios, table, plan, products),

@@ -1,6 +1,6 @@
 """The distribution of a target's return: quantiles, and the mean of the worst returns.
 
-With W_e the product of an episode's ratios and G_e its return,
+With W_e the product of an episode's ratios (and its weight) and G_e its return,
 
     F(y) = sum_e W_e 1{G_e <= y} / sum_e W_e
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.intervals import effective_number, student
-from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN, UNIT
+from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN, UNIT, WEIGHT
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 0.1  # the share of returns that CVaR is the mean of
@@ -61,7 +61,8 @@ def spreads(outcomes: Floats, target: int, name: str, continuing: bool) -> Sprea
     """Quantiles and CVaR by weighted episodes, where enough of them are like the target's."""
     G, W = outcomes[:, RETURN], outcomes[:, PRODUCTS + target]
     n, cut = len(G), int((outcomes[:, LEFT] > 0.0).sum())
-    effective, mean = effective_number(W), float(W.mean()) if n else 0.0
+    effective = effective_number(W)
+    mean = float(W.sum() / outcomes[:, WEIGHT].sum()) if n else 0.0
     text = _unknown(n, effective, mean, continuing)
     if text:
         return Spreads(name, (), n, effective, cut, text)

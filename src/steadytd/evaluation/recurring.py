@@ -20,7 +20,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import visible
-from steadytd.evaluation.sample import PRODUCTS, RETURN, ROW
+from steadytd.evaluation.sample import PRODUCTS, RETURN, ROW, WEIGHT
 from steadytd.logs.columns import file_names
 from steadytd.logs.log import Log
 from steadytd.logs.units import texts
@@ -43,7 +43,7 @@ def recurring(log: Log, outcomes: Floats) -> dict[str, Any]:
         return {}
     from scipy.stats import rankdata
 
-    G, W = outcomes[:, RETURN], outcomes[:, PRODUCTS:].T
+    G, W = outcomes[:, RETURN], outcomes[:, PRODUCTS:].T / outcomes[:, WEIGHT]
     ranks = [rankdata(one) for one in (G, *((W - 1.0) * (G - G.mean())))]
     found = []
     for name, values in zip(names, _values(log, names, outcomes[:, ROW]), strict=True):

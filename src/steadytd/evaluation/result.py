@@ -30,6 +30,7 @@ from steadytd.evaluation.decide import (
 )
 from steadytd.evaluation.facts import LogFacts, independent, rare_probability
 from steadytd.evaluation.gate import Gate, Requirement
+from steadytd.evaluation.next_log import LogNext
 from steadytd.evaluation.quantiles import Spreads
 from steadytd.evaluation.records import decode, encode
 from steadytd.evaluation.rule import LoggedReturns
@@ -154,6 +155,7 @@ class Evaluation(Displayable):
     settings: dict[str, Any]
     probabilities: Probabilities
     places: Visits | None = None
+    advice: list[LogNext] = field(default_factory=list)
     reward: str = ""  # which of several this is
     others: Mapping[str, Evaluation] = field(default_factory=dict)  # of the other rewards
     segments: Segments | None = None
@@ -240,19 +242,22 @@ class Evaluation(Displayable):
         return _frame(rows, target=str, learner=str, other=str, **floats, agree=bool)
 
     @overload
-    def compare(self, target: str) -> Decision: ...
+    def compare(self, target: str, other: str | None = None) -> Decision: ...
 
     @overload
     def compare(self, target: None = None) -> dict[str, Decision]: ...
 
-    def compare(self, target: str | None = None) -> Decision | dict[str, Decision]:
-        """Is the target better than the policy that made the log? See `Decision`.
+    def compare(
+        self, target: str | None = None, other: str | None = None
+    ) -> Decision | dict[str, Decision]:
+        """Is the target better than the policy that made the log, or than `other`? See `Decision`.
 
         Without a name: all targets, with simultaneous intervals (Bonferroni: each has the level
         1 - 0.05 / number of targets).
         """
         if target is not None:
-            return compared(self.sides[self.place(target)], None, self.data)
+            against = None if other is None else self.sides[self.place(other)]
+            return compared(self.sides[self.place(target)], against, self.data)
         many = len(self.sides)
         return {side.name: compared(side, None, self.data, many) for side in self.sides}
 
@@ -270,6 +275,10 @@ class Evaluation(Displayable):
     def decisions(self) -> list[Decision]:
         """Every target against the policy that made the log, each by itself."""
         return [compared(side, None, self.data) for side in self.sides]
+
+    def log_next(self, target: str) -> LogNext:
+        """What to log next to decide about a target: which exploration, how many episodes."""
+        return self.advice[self.place(target)]
 
     @property
     def calibration(self) -> LogCalibration:
@@ -415,6 +424,7 @@ class Evaluation(Displayable):
             "sensitivity": [s.to_dict() for s in self.probabilities.sensitivity.values()],
             "unseen": [self.unseen(name).to_dict() for name in self.targets],
             "assumptions": self.assumptions,
+            "log_next": [one.to_dict() for one in self.advice],
             "quantiles": [
                 {**s._asdict(), "rows": [row._asdict() for row in s.rows]}
                 for s in self.probabilities.spreads.values()

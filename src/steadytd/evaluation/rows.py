@@ -93,6 +93,7 @@ class RowTable:
     `target_prob`   [T, n]        pi of the logged action
     `action`        [n], [n, k]   as logged; None if the log has no numeric actions
     `probs`         [m, p, a]     probabilities of all actions, as in `LogBatch`
+    `weight`        [n]           1 / probability with which the row's episode was stored
     =============== ============= ============================================================
     """
 
@@ -114,6 +115,7 @@ class RowTable:
     rho: Floats
     behavior_prob: Floats
     target_prob: Floats
+    weight: Floats
     action: NDArray[Any] | None = None
     probs: Floats | None = None
     X: Any = None
@@ -220,6 +222,7 @@ def _table(
         discounted=discounted, returned=returned, step=step.astype(np.int64), first=first,
         last=last, unit=unit, group=group, fold=fold, episode=batch.episode, number=batch.rows,
         rho=rho, behavior_prob=mu, target_prob=batch.target_prob, action=batch.action, probs=probs,
+        weight=np.ones(n) if batch.weight is None else batch.weight,
     )  # fmt: skip
 
 

@@ -158,6 +158,11 @@ class Candidate:
     stretches: bool
     inflation: float
 
+    @property
+    def unbiased(self) -> bool:
+        """DRL(1) without cut-offs: where its checks differ from it, chance alone has made it so."""
+        return self.lam == 1.0 and self.cut == 0.0
+
     def sampling(self, level: float = LEVEL) -> float:
         """S: how far chance can move the value."""
         error = self.inflation * sampling_error(self.influence, self.stretches, level)

@@ -21,16 +21,16 @@ MOST_EPISODES = 100_000
 OUTCOME_BYTES = 16e6
 SPARE = 1.25  # times as many rows may be held until those that no longer fit are dropped
 MANY = 2  # times the rows asked for: so many are considered
-KEY, EPISODE, RETURN, LEFT, STEPS, UNIT, ROW, PRODUCTS = range(8)  # columns of outcomes
+KEY, EPISODE, RETURN, LEFT, STEPS, UNIT, ROW, WEIGHT, PRODUCTS = range(9)  # columns of outcomes
 
 
 class EpisodeSample:
     """Episodes of a log.
 
-    `outcomes` [episodes, 7 + targets]: key, number, return, the discount left at the last row
-    (above 0: cut off), steps, unit, number of the last row, and the product of all ratios for each
-    target; in the order of the log. `rows` is the table of the sampled rows, None where there are
-    none.
+    `outcomes` [episodes, 8 + targets]: key, number, return, the discount left at the last row
+    (above 0: cut off), steps, unit, number of the last row, the weight, and the weight times the
+    product of all ratios for each target; in the order of the log. `rows` is the table of the
+    sampled rows, None where there are none.
     """
 
     def __init__(self, seed: int, targets: int, most_rows: int, rows: int) -> None:
@@ -44,7 +44,7 @@ class EpisodeSample:
         self._row_bound = np.inf if rows <= MANY * most_rows else MANY * most_rows / rows
 
     def add(self, rows: RowTable, products: Floats) -> None:
-        """The rows of a table; `products` [T, n] are those of the ratios up to each row."""
+        """The rows of a table; `products` [T, n] are w rho_0 ... rho_t of each row."""
         begins = np.append(0, np.flatnonzero(rows.first[1:]) + 1)
         keys = uniforms_of(self.seed, EPISODES, rows.episode[begins])
         length = np.diff(np.append(begins, len(rows)))
@@ -61,7 +61,7 @@ class EpisodeSample:
         ends = np.flatnonzero(rows.last & (key < self._bound))
         left = rows.discounted[ends] * rows.discount[ends]
         about = key[ends], rows.episode[ends], rows.returned[ends], left, rows.step[ends] + 1.0
-        whose = rows.unit[ends], rows.number[ends]
+        whose = rows.unit[ends], rows.number[ends], rows.weight[ends]
         self._outcomes.append(np.column_stack([*about, *whose, products[:, ends].T]))
         if sum(map(len, self._outcomes)) > 2 * self.most_episodes:
             self._drop_outcomes()

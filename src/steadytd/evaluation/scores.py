@@ -35,21 +35,23 @@ class Units:
 
 
 class Steps(NamedTuple):
-    """The unit of every row of a table, and whether it is a start, whose value is asked for."""
+    """Of every row: its unit, whether it is a start, whose value is asked for, and its weight."""
 
     unit: Longs
     start: Bools
     units: int
+    weight: Floats
 
     @staticmethod
     def of(rows: RowTable, units: Units) -> Steps:
         """Those of a table."""
         start = np.ones(len(rows), dtype=bool) if units.every else rows.first
-        return Steps(units.of(rows.unit), start, units.number)
+        return Steps(units.of(rows.unit), start, units.number, rows.weight)
 
     def sums(self, values: Floats) -> Floats:
-        """The sums of values [n] by unit."""
-        return np.asarray(np.bincount(self.unit, values, minlength=self.units), dtype=np.float64)
+        """The weighted sums of values [n] by unit."""
+        found = np.bincount(self.unit, values * self.weight, minlength=self.units)
+        return np.asarray(found, dtype=np.float64)
 
 
 class RowSums(ABC):
@@ -148,6 +150,7 @@ class CurveSums(RowSums):
         for m, own in enumerate(weight):
             self.sum_scores[m] += steps.sums(own * delta + start)
             self.sum_weights[m] += steps.sums(own * (1.0 - rows.discount))
+        weight = weight * rows.weight
         self.sum_largest = np.maximum(self.sum_largest, np.abs(weight).max(axis=1))
         left = weight[:, rows.cut] * rows.discount[rows.cut]
         self.sum_cut += np.abs(left).sum(axis=1)
@@ -173,6 +176,7 @@ class Gradient(RowSums):
         """Add the rows of a table."""
         n, rho = len(rows), _ratios(rows, self.target)
         [weight] = drl_weights(rows, steps, rho, products[0], self._lams, self._carry)
+        weight = weight * rows.weight
         taken, probs = np.zeros(n, dtype=np.int64), np.ones((1, len(rows.obs)))
         if self.place is not None:
             assert rows.probs is not None

@@ -173,7 +173,7 @@ def extremes(log: Evidence, target: int) -> tuple[Extreme | None, bool]:
     X, reward = table.X[:, e.kept], table.reward
     change = table.discount[:, None] * X[table.row_next] - X[: len(table)]
     start = e.start_mean[e.kept]
-    rows = EpisodeRows(X[: len(table)], change, reward, table.rho[target], start)
+    rows = EpisodeRows(X[: len(table)], change, reward, table.rho[target] * table.weight, start)
     enough = len(rows.X) >= PER_FEATURE * rows.X.shape[1]
     one_step = ((outcomes[:, STEPS] == 1.0) & (outcomes[:, LEFT] == 0.0)).all()
     if not one_step:

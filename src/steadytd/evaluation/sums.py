@@ -1,12 +1,13 @@
 """Sums over rows that the weights are solved from, by group of units: dense or sparse.
 
-For every target and system, with the trace z = rho (gamma lam z + M x),
+For every target and system, with the trace z = rho (gamma lam z + w M x),
 
     A = sum z (x - gamma' x')',   b = sum r z,
 
-for the behaviour policy the same with z = x, and G = sum x x'. Dense rows are multiplied by BLAS,
-chunk by chunk; sparse ones by SciPy. A matrix of all groups is stored as [groups d, d], an array or
-a `csr_array`, so that both kinds are read in the same way.
+for the behaviour policy the same with z = w x, and G = sum w x x', where w is the weight of the
+episode: 1, or the inverse of the probability with which it was stored. Dense rows are multiplied by
+BLAS, chunk by chunk; sparse ones by SciPy. A matrix of all groups is stored as [groups d, d], an
+array or a `csr_array`, so that both kinds are read in the same way.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Sums:
         self.x = np.zeros((GROUPS, features))  # sums of x over all rows,
         self.x_start = np.zeros((GROUPS, features))  # and over first rows of episodes
         self.b = np.zeros((GROUPS, self.columns, features))
-        self.counts = np.zeros((GROUPS, 2))  # rows and episodes
+        self.counts = np.zeros((GROUPS, 2))  # weights of rows, and of episodes
         size = GROUPS * (self.columns + 1) * features * features * 8.0
         if not sparse and size > MOST_BYTES:
             raise InputError(
@@ -104,7 +105,7 @@ class Sums:
 
     def add(self, rows: RowTable) -> None:
         """Add the rows of a table."""
-        for i, weights in enumerate((None, rows.first)):
+        for i, weights in enumerate((rows.weight, rows.first * rows.weight)):
             self.counts[:, i] += np.bincount(rows.group, weights, GROUPS)
         weight, decay = np.ones((2, self.columns, len(rows)))  # z = decay z + weight x
         decay[-1] = 0.0
@@ -113,6 +114,7 @@ class Sums:
                 c = self.column(t, k)
                 weight[c] = system.weights(rho, rows.gamma, self._follow[c])
                 decay[c] = rho * rows.gamma * system.lam
+        weight *= rows.weight
         traced = [self.column(t, k) for k, s in enumerate(self.systems) if s.lam > 0.0
                   for t in range(self.targets)]  # fmt: skip
         (self._add_sparse if self.sparse else self._add_dense)(rows, weight, decay, traced)
@@ -139,9 +141,11 @@ class Sums:
                 found = (Z.reshape(len(some), C * d).T @ V).reshape(C, d, d + 1)
                 self.A[:, here] += found[..., :d]
                 self.b[g] += found[..., d]
-                self.G[here] += x.T @ x
-                self.x[g] += np.ones(len(some)) @ x
-                self.x_start[g] += rows.first[some].astype(np.float64) @ x
+                own = rows.weight[some]
+                scaled = np.sqrt(own)[:, None] * x
+                self.G[here] += scaled.T @ scaled
+                self.x[g] += own @ x
+                self.x_start[g] += (rows.first[some] * own) @ x
 
     def _add_sparse(
         self, rows: RowTable, weight: Floats, decay: Floats, traced: Sequence[int]
@@ -162,9 +166,9 @@ class Sums:
                 Z = self._by_group(Z, rows.group[some])
                 self.A[c] = self.A[c] + Z.T @ V[some]
                 self.b[:, c] += (Z.T @ rows.reward[some]).reshape(shape)
-        self.G = self.G + by_group.T @ X
-        self.x += (by_group.T @ np.ones(n)).reshape(shape)
-        self.x_start += (by_group.T @ rows.first.astype(np.float64)).reshape(shape)
+        self.G = self.G + by_group.T @ (dia_array((rows.weight[None], 0), shape=(n, n)) @ X)
+        self.x += (by_group.T @ rows.weight).reshape(shape)
+        self.x_start += (by_group.T @ (rows.first * rows.weight)).reshape(shape)
 
     def _by_group(self, Z: Any, group: Longs) -> Any:
         """Rows whose features stand in the place of their group: [n, groups d]."""

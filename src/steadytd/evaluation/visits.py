@@ -78,14 +78,14 @@ def visits(
     if table is None or not known:
         return None
     X = table.X[: len(table)]
-    weight = np.ones(len(X)) if continuing else table.discounted
+    weight = table.weight * (1.0 if continuing else table.discounted)
     place, found = _states(X, features, named) or _cells(X)
 
     def shares(values: Floats) -> Floats:
         total = np.maximum(np.bincount(place, weights=values, minlength=place.max() + 1), 0.0)
         return np.asarray(total / max(float(total.sum()), 1e-300))
 
-    targets = {name: shares(X @ omega) for name, omega in known.items()}
+    targets = {name: shares(X @ omega * table.weight) for name, omega in known.items()}
     return found._replace(log=shares(weight), targets=targets)
 
 

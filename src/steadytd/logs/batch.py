@@ -42,6 +42,7 @@ class LogBatch:
                                     behaviour policy if it is; NaN at next observations where
                                     they are not known. None if there are none
     `unit`            [n] or None   number of the row's unit, where the log has a column of units
+    `weight`          [n] or None   1 / keep_prob, where rows were stored with a probability
     `extra`           [n] each      further columns by name: numbers, or places in `Log.levels`
     ================= ============= ===========================================================
 
@@ -60,6 +61,7 @@ class LogBatch:
     rows: Longs
     probs: Floats | None = None
     unit: Longs | None = None
+    weight: Floats | None = None
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -86,7 +88,7 @@ def decode(
     `following` is the chunk after it; `unit_values` are those of all units, if there are any;
     `levels` those of further columns of levels.
     """
-    c, before = schema.columns, cursor.unit
+    c, before, kept = schema.columns, cursor.unit, cursor.keep
     ids, t = (values.whole_numbers(chunk, c[name]) for name in ("episode_id", "t"))
     terminated = values.flags(chunk, c["terminated"])
     ended = terminated
@@ -97,6 +99,10 @@ def decode(
     if "unit" in c:
         unit = unit_numbers(chunk, c["unit"], unit_values, first, before)
         cursor = cursor._replace(unit=int(unit[-1]))
+    weight = None
+    if "keep_prob" in c:
+        keep = values.kept(chunk, c["keep_prob"], first, kept)
+        weight, cursor = 1.0 / keep, cursor._replace(keep=float(keep[-1]))
     obs = _observations(chunk, schema)
     weighted = zip(schema.reward_weights, c["reward"].parts, strict=True)
     reward = np.sum([w * values.rewards(chunk, part) for w, part in weighted], axis=0)
@@ -123,6 +129,7 @@ def decode(
         rows=chunk.log_row + np.arange(len(ids)),
         probs=probs,
         unit=unit,
+        weight=weight,
         extra={
             name: values.rewards(chunk, column)
             if column.meaning.kind == "number"
@@ -264,7 +271,17 @@ def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
     order = np.concatenate([keep, np.setdiff1d(row_next, keep)])
     position = np.empty(len(batch.obs), dtype=np.int32)
     position[order] = np.arange(len(order))
-    per_row = ("reward", "discount", "behavior_prob", "episode", "first", "action", "rows", "unit")
+    per_row = (
+        "reward",
+        "discount",
+        "behavior_prob",
+        "episode",
+        "first",
+        "action",
+        "rows",
+        "unit",
+        "weight",
+    )
     fields: dict[str, Any] = {name: getattr(batch, name) for name in per_row}
     fields = {name: None if array is None else array[keep] for name, array in fields.items()}
     return replace(

@@ -111,15 +111,10 @@ def take_in(
     if obs is not None:
         _encode(given, obs)
     _number_actions(given, by_model, obs)
+    keep = given.has("keep_prob")
+    if keep is not None:
+        given.notes.append(f"episodes are weighted by 1 / '{keep}'")
     return given
-
-
-def named(source: LogSource, name: str) -> str:
-    """The one column that a name of the schema has in a source."""
-    found = Finder(source.files[0], source.schemas[0], {}).find(name)
-    if found is None:
-        raise InputError(f"{source.files[0]}: there is no column '{name}'; rename the column.")
-    return str(found)
 
 
 # What is there, and what is lacking

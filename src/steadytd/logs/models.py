@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError, unknown, users_own, visible
 from steadytd.logs import values
-from steadytd.logs.columns import WHOLE
+from steadytd.logs.columns import WHOLE, Finder
 from steadytd.logs.encode import is_text
 from steadytd.logs.sources.source import Chunk, MemorySource
 from steadytd.logs.units import texts
@@ -166,15 +166,17 @@ def with_policy(frame: Any, name: str, model: Any, obs: Sequence[str] = ()) -> A
     those of `obs`. Entries follow the actions (column `action` or a name like it) in sorted order.
     A pandas or Polars frame comes back as what it was, anything else as an Arrow table.
     """
-    from steadytd.logs.intake import named
-
     if not is_model(model):
         raise InputError(
             f"the model for '{name}' needs predict_proba and classes_ (it must be fitted), got "
             f"{type(model).__name__}."
         )
     source = MemorySource.of(frame)
-    table, column = source.table, named(source, "action")
+    table = source.table
+    action = Finder(source.files[0], table.schema, {}).find("action")
+    if action is None:
+        raise InputError(f"{source.files[0]}: there is no column 'action'; rename the column.")
+    column = str(action)
     inputs = inputs_of(model, obs)
     for one in (*inputs, *([] if inputs else ["obs"])):
         if one not in table.column_names:

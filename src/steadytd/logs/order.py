@@ -24,6 +24,7 @@ class Cursor(NamedTuple):
     ended: bool = False  # the last row was terminated or truncated
     t0: int | None = None  # where t begins in this log: 0 or 1; None: not known yet
     unit: int = -1  # number of the last row's unit, where the log has units
+    keep: float = 1.0  # probability with which the last row's episode was stored
 
 
 def advance(

@@ -142,6 +142,21 @@ def discounts(chunk: Chunk, column: object) -> Floats:
     return array
 
 
+def kept(chunk: Chunk, column: object, first: Bools, before: float) -> Floats:
+    """Probabilities with which rows were stored: in (0, 1], and one for all rows of an episode.
+
+    `before` is that of the row before the chunk. A row that was dropped leaves a gap in its
+    episode, and no weight of the others fills it.
+    """
+    array = numbers(chunk, column).astype(np.float64)
+    fine = (array > LEAST) & (array <= 1.0)
+    require(chunk, column, fine, array, "must lie in (0, 1]", "correct it")
+    same = first | (array == np.append(before, array[:-1]))
+    rule = "must be the same in all rows of an episode, since weights cannot fill gaps between rows"
+    require(chunk, column, same, array, rule, "keep or drop whole episodes")
+    return array
+
+
 def actions(chunk: Chunk, name: str) -> Numbers:
     """Actions as logged: numbers [n], or lists of one length [n, k]."""
     column = chunk.batch.column(name)

@@ -130,6 +130,8 @@ def _facts(law: Law) -> list[str]:
     memory = f"; numbers: {', '.join(law.memory)}" if law.memory else ""
     whole = any(part in law.vectors for parts in law.writes.values() for part in parts)
     cost = "O(d)" if whole or law.maps else "O(active features)"
+    if law.each:
+        cost = "O(features whose trace is not 0)" if at_active_features(law) else "O(d)"
     closed = "up to terms that vanish with alpha" if law.first_order else "exact"
     if law.settled:
         closed = f"exact once {', '.join(law.settled)} has settled"
@@ -144,10 +146,12 @@ def _facts(law: Law) -> list[str]:
         by_step = f"O(active features^2); O(d active features){traced}; a solution O(d^3)"
     rows = {
         "vectors": vectors + memory,
-        "traces": f"{', '.join(law.traces)}{traced}" if law.traces else "none",
+        "traces": f"{', '.join(law.traces)}{traced}" if law.traces else law.listed or "none",
         "cost per step": by_step,
         "steps with ρ = 0": "skipped without traces" if law.idle_at_rho_zero else "count",
-        "closed form": closed if law.expectation else "none",
+        "closed form": closed
+        if law.expectation
+        else f"none{'; it adapts ' * bool(law.adapts)}" + law.adapts,
         "needs π and μ, not only ρ": "yes" if law.needs_policies else "no",
     }
     return [

@@ -4,7 +4,7 @@ The hues are those of Okabe and Ito (yellow, too pale on paper, is left out) wit
 brown; they stay apart for people who do not tell red from green. A colour alone is never the only
 difference: learners that share a hue differ in their dashes. What the certificate compares has a
 hue of its own, a direct solver the hue of the learner whose fixed point it solves for, and the
-others take turns. A law from outside gets its look from its name.
+others take turns, those that learn step sizes last. A law from outside gets its look from its name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def _looks() -> dict[str, Look]:
             looks[solver] = Look(looks[name].colour, DASHES[1])
     free = [Look(hue, dash) for dash in DASHES for hue in HUES]
     free = [look for look in free if look not in looks.values()]
-    return looks | dict(zip([n for n in own if n not in looks], free, strict=False))
+    rest = sorted((n for n in own if n not in looks), key=lambda n: bool(own[n].adapts))
+    return looks | dict(zip(rest, free, strict=False))
 
 
 def look(learner: str) -> Look:

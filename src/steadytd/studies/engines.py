@@ -103,8 +103,8 @@ def sent(spec: Spec) -> bytes:
     """What a worker makes a study from: its text, and all that is not registered."""
     import cloudpickle
 
-    own = spec.own.problems, list(spec.own.laws.values())
-    return bytes(cloudpickle.dumps((spec.text, spec.name, *own)))
+    own = {"problems": spec.own.problems, "laws": list(spec.own.laws.values())}
+    return bytes(cloudpickle.dumps({"text": spec.text, "name": spec.name, **own}))
 
 
 @lru_cache(maxsize=4)
@@ -112,10 +112,10 @@ def _received(study: bytes) -> tuple[Spec, dict[str, StudyBlock]]:
     """The study, and the blocks of its grid by their fingerprints."""
     import cloudpickle
 
-    text, name, problems, laws = cloudpickle.loads(study)
-    own = Own(laws=laws)
-    own.problems.update(problems)
-    spec = parse_spec(text, name, own=own)
+    given = cloudpickle.loads(study)
+    own = Own(laws=given["laws"])
+    own.problems.update(given["problems"])
+    spec = parse_spec(given["text"], given["name"], own=own)
     return spec, {block.fingerprint: block for block in grid_blocks(spec)}
 
 

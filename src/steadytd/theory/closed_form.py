@@ -167,6 +167,8 @@ def compare(learner: Learner, task: Task, seed: int, sizes: tuple[float, ...] = 
 def stated(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectation:
     """What a law says of its mean update, or what is read off it, right or wrong."""
     if law.expectation is None:
+        if law.adapts:
+            raise InputError(f"{law.name} has no closed form. {frozen(law)}")
         if law.action_values or not can_be_read(law, numbers):
             raise InputError(
                 f"{law.name} has no closed-form expectation; give its law one with "
@@ -189,6 +191,14 @@ def stated(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectation:
     if not (np.isfinite(M).all() and np.isfinite(g).all()):
         raise InputError(f"the closed form of {law.name} must give finite numbers.")
     return Expectation(M, g)
+
+
+def frozen(law: Law) -> str:
+    """What is certain of a law that learns step sizes."""
+    return (
+        f"It learns a step size for every feature. While they are small and stay as they are, its "
+        f"mean update is that of {law.adapts}, each feature's times its own: the same fixed point."
+    )
 
 
 def numbers_of(learner: Learner) -> dict[str, float]:

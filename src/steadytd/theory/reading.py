@@ -56,7 +56,7 @@ def can_be_read(law: Law, values: Mapping[str, Value]) -> bool:
     Whether it is affine in the vectors is not checked here.
     """
     past = law.traced(values) or law.memory or set(arguments(law.update)) & set(CARRIED)
-    return not (past or law.maps or law.settled or law.block)
+    return not (past or law.maps or law.each or law.settled or law.block)
 
 
 def closes(learner: Learner) -> bool:

@@ -80,6 +80,21 @@ def compared() -> list[Law]:
     return sorted(laws, key=lambda law: law.role.place)
 
 
+def adaptive() -> str:
+    """A sentence for the laws that learn step sizes, which the overview leaves out."""
+    laws = [law for law in map(algorithm, names()) if law.adapts]
+    if not laws:
+        return ""
+    named = ", ".join(law.name for law in laws)
+    of = ", ".join(dict.fromkeys(law.adapts for law in laws))
+    return (
+        f"Not in the table, since they learn a step size for every feature: {named}. While step "
+        f"sizes are small and stay as they are, the mean update is that of {of}, each feature's "
+        "times its own: the same fixed point. On-policy it leads there; off-policy nothing "
+        "guarantees it."
+    )
+
+
 def undecided(law: Law) -> bool:
     """Whether a law has a hyper-parameter that nobody but the user can choose."""
     return any(param.default is None and not param.auto for param in law.params.values())

@@ -16,7 +16,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from steadytd.base.errors import InputError
 from steadytd.base.files import file_name
 from steadytd.base.identity import digest, modules
 from steadytd.base.source import UnreadableError
+from steadytd.engine import elementary
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import Function, Law
 from steadytd.engine.step.layouts.lanes import loop_source
@@ -74,7 +75,7 @@ def kernel(
     source = write(law, traced, averaged)
     stamp = _stamp(source, functions)
     module = _module(law.name, source, stamp or digest(source))
-    vars(module).update({name: jit.inner(f) for name, f in functions.items()})
+    vars(module).update({name: jit.inner(_with_elementary(f)) for name, f in functions.items()})
     vars(module)["disjoint"] = numba_internals.disjoint()
     exec(compile(source, str(module.__file__), "exec"), vars(module))
     own = getattr(module, "run", None)
@@ -83,6 +84,22 @@ def kernel(
     else:
         jit.cached(own or module.enter, lambda: stamp)
     return own or Kernel(module)
+
+
+def _with_elementary(function: Function) -> Function:
+    """The function, with those of `elementary` that it calls in a form that compiled code calls."""
+    from steadytd.base import jit
+
+    outer = function.__globals__
+    used = {
+        name: jit.inner(outer[name])
+        for name in function.__code__.co_names
+        if getattr(outer.get(name), "__module__", "") == elementary.__name__
+    }
+    if not used:
+        return function
+    given = function.__code__, {**outer, **used}, function.__name__
+    return FunctionType(*given, function.__defaults__, function.__closure__)
 
 
 def _stamp(source: str, functions: dict[str, Function]) -> str | None:

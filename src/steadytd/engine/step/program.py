@@ -23,7 +23,7 @@ from functools import cache
 from itertools import takewhile
 
 from steadytd.engine.facts import CARRIED, STEP_FACTS
-from steadytd.engine.law import GENERAL, Function, Law, Window, arguments
+from steadytd.engine.law import GENERAL, Entries, Function, Law, Window, arguments
 
 FEATURES = ("x", "x_next")
 UNUSED = "_"  # a result that nobody needs
@@ -139,15 +139,59 @@ class Write:
 
 
 @dataclass(frozen=True)
-class Map:
-    """Every entry of a vector becomes a function of itself (`value`) and of numbers."""
+class Each:
+    """Entries of vectors become what a function of entries and of numbers returns.
 
-    vector: str
+    `entries` are the arguments that are entries. `over` says which: "x" for those where x is not 0,
+    a vector for those listed for it (see `Gather`), "" for all.
+    """
+
+    results: tuple[str, ...]
     function: str
     arguments: tuple[str, ...]
+    entries: tuple[str, ...]
+    over: str = ""
 
     def __str__(self) -> str:
-        return f"every entry of {self.vector} = {self.function}({', '.join(self.arguments)})"
+        made = f"{', '.join(self.results)} = {self.function}({', '.join(self.arguments)})"
+        where = {"": "", "x": " of x"}.get(self.over, f" listed for {self.over}")
+        return f"every entry{where}: {made}"
+
+
+@dataclass(frozen=True)
+class Total:
+    """name = the sum of a function of entries and of numbers where x is not 0."""
+
+    name: str
+    function: str
+    arguments: tuple[str, ...]
+    entries: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} = sum over x of {self.function}({', '.join(self.arguments)})"
+
+
+@dataclass(frozen=True)
+class Gather:
+    """List the entries where x is not 0, beside those listed for a vector already.
+
+    In all that are not listed the vector is 0.
+    """
+
+    vector: str
+
+    def __str__(self) -> str:
+        return f"list x for {self.vector}"
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Entries where the vector has become 0 are no longer listed for it."""
+
+    vector: str
+
+    def __str__(self) -> str:
+        return f"unlist where {self.vector} = 0"
 
 
 @dataclass(frozen=True)
@@ -190,7 +234,10 @@ class Outer:
         return f"b += {target} {z}\nA += {z} ({on_x} x + {on_x_next} x_next)'{more}"
 
 
-Step = Dot | Let | Call | Keep | Slide | Move | Grow | Write | Map | Skip | Mean | Outer
+Step = (
+    Dot | Let | Call | Keep | Slide | Move | Grow | Write | Each | Total | Gather | Drop
+    | Skip | Mean | Outer
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -225,6 +272,11 @@ class Program:
     def averaged(self) -> bool:
         """Whether the mean of w is kept."""
         return any(isinstance(step, Mean) for step in self.steps)
+
+    @property
+    def lists(self) -> bool:
+        """Whether a law's functions of entries may need lists of them."""
+        return any(isinstance(step, Each | Total) for step in self.every)
 
     @property
     def write(self) -> Write:
@@ -265,6 +317,7 @@ def law_functions(law: Law) -> dict[str, Function]:
         **{f"trace_{name}": function for name, function in law.traces.items()},
         **{f"memory_{name}": f for name, f in law.memory.items() if f is not None},
         **{f"map_{name}": function for name, function in law.maps.items()},
+        **{one.name: one.function for one in law.each},
     }
 
 
@@ -285,13 +338,16 @@ def lower(law: Law, averaged: bool = False) -> Program:
     asked = dict.fromkeys(a for f in law.traces.values() for a in arguments(f) if a in products)
     before = {n: f"before_{n}" for n in asked if products[n][0] not in FEATURES}
     results = tuple(
-        tuple(f"{v}_by_{p}" for p in parts) if len(parts) > 1 else f"{v}_by_{parts[0]}"
+        v if v in law.numbers
+        else tuple(f"{v}_by_{p}" for p in parts) if len(parts) > 1 else f"{v}_by_{parts[0]}"
         for v, parts in law.writes.items()
-    )
+    )  # fmt: skip
     read = [n for n in asked if n not in before]
-    read += [n for n in products if n in update and n not in read]
+    wanted = {*update, *(a for one in law.each for a in arguments(one.function))}
+    read += [n for n in products if n in wanted and n not in read]
     written = [m for m in law.memory if m in law.writes]
-    sums = tuple((v, tuple((f"{v}_by_{p}", p) for p in law.writes[v])) for v in law.vectors)
+    written_along = [] if law.each else law.vectors
+    sums = tuple((v, tuple((f"{v}_by_{p}", p) for p in law.writes[v])) for v in written_along)
     steps: list[Step] = [
         *_memory(law),
         *(Dot(n, *products[n]) for n in read if products[n][0] in FEATURES),
@@ -308,8 +364,11 @@ def lower(law: Law, averaged: bool = False) -> Program:
         *(Dot(n, *products[n]) for n in read if products[n][0] not in FEATURES),
         Call(results, "update", update),
         *(Keep(m, ((f"{m}_by_value",),)) for m in written),
-        Write(sums),
-        *(Map(v, f"map_{v}", arguments(f)) for v, f in law.maps.items()),
+        *(_entries(law) if law.each else [Write(sums)]),
+        *(
+            Each((v,), f"map_{v}", tuple(v if a == "value" else a for a in arguments(f)), (v,))
+            for v, f in law.maps.items()
+        ),
         *([Mean("w")] if averaged else []),
     ]
     return Program(
@@ -335,6 +394,21 @@ def _memory(law: Law) -> Iterator[Step]:
         elif function is not None:
             yield Call((f"new_{m}",), f"memory_{m}", arguments(function))
             yield Keep(m, ((f"new_{m}",),))
+
+
+def _entries(law: Law) -> Iterator[Step]:
+    """Steps through the entries of vectors, and sums of them."""
+    if law.listed:
+        yield Gather(law.listed)
+    for one in law.each:
+        given = arguments(one.function)
+        entries = tuple(name for name in given if name in ("x", *law.vectors))
+        if isinstance(one, Entries):
+            yield Each(one.writes, one.name, given, entries, one.over)
+        else:
+            yield Total(one.number, one.name, given, entries)
+    if law.listed:
+        yield Drop(law.listed)
 
 
 # ---- Passes
@@ -552,12 +626,13 @@ def _written(program: Program, left: str, z: str, grown: Mapping[str, str]) -> K
 
 
 def at_active_features(law: Law) -> bool:
-    """Whether a step of the law, its traces included, can be taken at the active features alone.
+    """Whether a step of the law, its traces too, can be taken at the active features alone.
 
-    It cannot where a vector is mapped entry by entry, where a trace or memory forgets what is older
-    than so many steps, and where whole vectors are added to or multiplied with other ones.
+    It cannot where all entries of a vector are mapped, where a trace or memory forgets what is
+    older than so many steps, and where whole vectors are added to or multiplied with other ones.
     """
-    across = any(b in law.vectors and b != v for v in law.vectors for b in law.writes[v])
+    across = any(b in law.vectors and b != v for v, bases in law.writes.items() for b in bases)
+    across |= any(isinstance(one, Entries) and not one.over for one in law.each)
     asked = [pair for name, pair in law.products.items() if name in law.asked]
     squares = any({left, right} <= set(law.vectors) for left, right in asked)
     return law.block is None and not (across or squares or law.maps or law.windows)
@@ -586,8 +661,8 @@ def used(step: Step) -> list[str]:
             found = [by]
         case Write(sums=sums):
             found = [n for _, parts in sums for n, _ in parts]
-        case Map(arguments=names):
-            found = [n for n in names if n != "value"]
+        case Each(arguments=names, entries=entries) | Total(arguments=names, entries=entries):
+            found = [n for n in names if n not in entries]
         case Outer(z=(number, _), equation=equation):
             found = [n for n in (number, *equation) if n]
     return found
@@ -596,7 +671,7 @@ def used(step: Step) -> list[str]:
 def bound(step: Step) -> list[str]:
     """The numbers that a step makes."""
     match step:
-        case Dot(name=name) | Let(name=name):
+        case Dot(name=name) | Let(name=name) | Total(name=name):
             return [name]
         case Call(results=results):
             return [name for name in flat(results) if name != UNUSED]
@@ -634,8 +709,12 @@ def check(program: Program) -> Program:
                 vectors = {v}
             case Write(sums=sums):
                 vectors = {v for v, _ in sums} | {b for _, parts in sums for _, b in parts}
-            case Call(function=name) | Slide(function=name) | Map(function=name):
-                expected = arguments(program.functions[name])
-                require(len(step.arguments) == len(expected), f"wrong arguments in '{step}'")
+            case Each(results=results, entries=entries):
+                vectors = {*results, *entries}
+            case Total(entries=entries):
+                vectors = set(entries)
+        if isinstance(step, Call | Slide | Each | Total):
+            expected = arguments(program.functions[step.function])
+            require(len(step.arguments) == len(expected), f"wrong arguments in '{step}'")
         require(vectors <= whole, f"no such vector in '{step}'")
     return program

@@ -50,8 +50,11 @@ class PreparedSource(LogSource):
         return self.raw.rows
 
     def with_types(self, types: Mapping[str, Any]) -> PreparedSource:
-        """The same with these types of its own columns, but for those that others are made of."""
-        own = {k: v for k, v in types.items() if k not in self.made and k not in self.used}
+        """The same with these types; columns that others are made of do not become texts."""
+        import pyarrow.types as pt
+
+        own = {k: kind for k, kind in types.items() if k not in self.made}
+        own = {k: kind for k, kind in own.items() if k not in self.used or pt.is_floating(kind)}
         return replace(self, raw=self.raw.with_types(own))
 
     def units(self) -> list[int]:

@@ -24,7 +24,7 @@ from steadytd.report.pages import page
 from steadytd.report.text import Line, Table, table_of
 from steadytd.theory.advice import advise_on, threshold
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.recommend import CODE, compared
+from steadytd.theory.recommend import CODE, adaptive, compared
 
 CHARTS = {"path": path_chart, "eigenvalues": eigenvalue_chart, "states": values_chart}
 BOUNDS = {
@@ -90,7 +90,8 @@ def answer(
 def rest(c: Certificate, *, cures: bool = False) -> list[Line | Table | str]:
     """The other findings, thresholds and all learners."""
     lines = finding_lines(c, cures=cures)
-    return [*lines, "", thresholds_table(c), learners_table(c, cures=cures)]
+    learners = learners_table(c, cures=cures)
+    return [*lines, "", thresholds_table(c), learners, adaptive()]
 
 
 def finding_lines(c: Certificate, *, cures: bool = False) -> list[Line]:
@@ -229,6 +230,7 @@ def certificate_page(
         first=CODE,
         thresholds=thresholds_table(c),
         learners=learners_table(c, cures=cures),
+        adaptive=adaptive(),
         path=asked_table(c, etas),
         cures=cures_table(c) if cures else None,
         figures=shown,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import about, count, interval, number, rounded
+from steadytd.base.numbers import count, interval, number, rounded
 from steadytd.evaluation.checks import serious_first
 from steadytd.evaluation.decide import Decision
 from steadytd.evaluation.quantiles import ReturnLevel
@@ -132,21 +132,13 @@ def decision_line(e: Evaluation, d: Decision) -> Line:
 
 
 def log_next(e: Evaluation) -> str:
-    """What to log next, in one sentence; nothing where a warning has its remedy."""
-    open_ones = [d for d in e.decisions if d.trusted and d.decision == "undecided" and not d.same]
-    known = [d for d in open_ones if d.episodes_needed]
-    if known:
-        d = min(known, key=lambda d: d.episodes_needed or 0)
-        more = f"{about(d.episodes_needed or 0)} more {d.counted} like these"
-        return f"{more} would give an even chance to decide about {d.target}."
-    if open_ones:
-        return (
-            f"more {open_ones[0].counted} alone may not decide {open_ones[0].target}: use richer "
-            "features, or log a policy closer to it."
-        )
-    if not all(d.trusted for d in e.decisions):
-        return ""
-    return "nothing more is needed for these decisions."
+    """What to log next about the open decision that needs least; nothing where none is known."""
+    advice = [e.log_next(name) for name in e.targets]
+    if all(one.episodes == 0 for one in advice):
+        return "nothing more is needed for these decisions."
+    wanted = [one for one in advice if one.text and one.episodes != 0]
+    needs = [one.episodes or one.now_needed or math.inf for one in wanted]
+    return wanted[needs.index(min(needs))].text if wanted else ""
 
 
 def closing_lines(e: Evaluation) -> list[Line]:

@@ -36,6 +36,7 @@ from steadytd.engine.step.layouts.lanes import Lanes
 from steadytd.engine.step.program import (
     FEATURES,
     Dot,
+    Each,
     Grow,
     Keep,
     Move,
@@ -124,7 +125,8 @@ class Active(Lanes):
         program = self.program
         products = ["_".join(pair) for pair in program.products]
         kept = [f"_{name}" for name in (*program.memory, *products)]
-        return [*kept, *(f"B_{v}" for v in self.grown)]
+        listed = ["L_count", "L_gone"] if program.lists else []
+        return [*kept, *listed, *(f"B_{v}" for v in self.grown)]
 
     def scratch(self) -> tuple[list[str], list[str], list[str]]:
         """Arrays that last for one step: of the type of the weights, doubles, one for each row."""
@@ -149,6 +151,7 @@ class Active(Lanes):
             "M[b, {}]": self.lasting_numbers(), "params[b, {}]": [f"_{p}" for p in program.params],
             "counts[b, {}]": COUNTS, "places[b, {}]": self.places,
             "Z[{}, cells].reshape(shape)": [f"Z_{z}" for z in program.traces],
+            "E[b, {}]": self.lists if program.lists else (),
             "row_of[cells].reshape(shape)": ["row_of"] * traced,
             "listed[cells].reshape(shape[::-1])": ["listed"] * traced,
             "sums[{}]": sums, "numbers[{}]": numbers, "rows[{}]": rows,
@@ -160,6 +163,10 @@ class Active(Lanes):
     def cell(self, vector: str) -> str:
         """What is stored for entry k of a vector; all vectors of a feature are one row."""
         return f"V_{vector}[k, {self.program.vectors.index(vector)}, j]"
+
+    def entry(self, name: str) -> str:
+        """Entry k of a vector in lane j, or of the features."""
+        return "x_k" if name in FEATURES else self.cell(name)
 
     # ---- Loops
 
@@ -323,6 +330,14 @@ class Active(Lanes):
 
     # ---- Writing
 
+    def eachs(self, steps: list[Each]) -> list[Statement]:
+        """A function of entries and of numbers, and whether what it gives is finite."""
+        return [*super().eachs(steps), *lanes(self.noticed())]
+
+    def watched(self, new: list[str]) -> list[Statement]:
+        """0 * inf and 0 * NaN are NaN."""
+        return [f"L_gone[j] += ({' + '.join(new)}) * 0.0"]
+
     def writes(self, steps: list[Write]) -> list[Statement]:
         """Multiples of traces go to S; what remains is one visit to each active feature."""
         (step,) = steps
@@ -347,7 +362,7 @@ class Active(Lanes):
         """Note the step in which lane j leaves the finite range: 0 * inf and 0 * NaN are NaN."""
         numbers = [f"{v}_at_{basis}[j]" for v, basis in self.written]
         numbers += [f"S_{v}_{z}[j]" for v, z in self.program.pairs]
-        numbers += [f"B_{v}[j]" for v in self.grown]
+        numbers += [f"B_{v}[j]" for v in self.grown] + ["L_gone[j]"] * self.program.lists
         gone = f"(({' + '.join(numbers)}) * 0.0 != 0.0) & (diverged[j] < 0)"
         return [f"diverged[j] = first_step + t + 1 if {gone} else diverged[j]"]
 

@@ -90,6 +90,10 @@ class Horde(Active):
         error = f"delta[t, j] = {reward} + {gamma} * _w_x_next[j] - _w_x[j]"
         return [*super().dots(steps), *lanes([error])]
 
+    def watched(self, new: list[str]) -> list[Statement]:
+        """As `noticed`."""
+        return []
+
     def noticed(self) -> list[Statement]:
         """The health of a Horde sees divergence in the TD errors."""
         return []

@@ -29,10 +29,12 @@ from steadytd.engine.step.program import (
     UNUSED,
     Call,
     Dot,
+    Drop,
+    Each,
+    Gather,
     Grow,
     Keep,
     Let,
-    Map,
     Mean,
     Move,
     Outer,
@@ -42,6 +44,7 @@ from steadytd.engine.step.program import (
     Slide,
     Step,
     Sum,
+    Total,
     Write,
     bound,
     step_program,
@@ -60,6 +63,7 @@ class Lanes:
     common: frozenset[str] = frozenset((*STEP_FACTS, *CARRIED))  # facts that all lanes share
     place = "k, j"  # of an entry in an array; one lane alone has "k"
     single = False  # writing the loop of one lane
+    lists: tuple[str, ...] = ("L_list", "L_flag", "L_x")  # of a law with functions of entries
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -88,7 +92,7 @@ class Lanes:
             for step in steps:
                 found |= dict.fromkeys(n for n in used(step) if made.get(n, i) != i)
                 made |= dict.fromkeys(bound(step), i)
-                found |= dict.fromkeys(bound(step) if kind is Dot else ())
+                found |= dict.fromkeys(bound(step) if kind in (Dot, Total) else ())
         return [name for name in found if name not in self.uniform]
 
     def phases(self, steps: Iterable[Step]) -> Iterator[tuple[type, list[Step]]]:
@@ -217,7 +221,7 @@ class Lanes:
             if isinstance(some[0], Skip):
                 found += self.skips(some[0], located)
                 continue
-            if kind in (Dot, Move, Write, Outer) and not located:
+            if kind in (Dot, Move, Write, Outer, Gather, Each, Total) and not located:
                 found += self.locate()
                 located = True
             found += getattr(self, f"{kind.__name__.lower()}s")(some)
@@ -239,8 +243,8 @@ class Lanes:
         program = self.program
         names = {
             "V": [f"V_{v}" for v in program.vectors] + ["average"] * program.averaged,
-            "Z": [f"Z_{z}" for z in program.traces],
-            "M": [f"_{m}" for m in program.memory],
+            "Z": [*(f"Z_{z}" for z in program.traces), *(self.lists if program.lists else ())],
+            "M": [*(f"_{m}" for m in program.memory), *(["L_count"] if program.lists else [])],
             "params": [f"_{p}" for p in program.params],
             "scratch": [f"_{n}" for n in self.stored],
         }
@@ -267,12 +271,69 @@ class Lanes:
             return "x_k"
         return f"{'Z' if name in self.program.traces else 'V'}_{name}[{self.place}]"
 
-    def maps(self, steps: list[Map]) -> list[Statement]:
-        """A function of every entry."""
+    def entries_of(self, step: Each | Total, over: str) -> dict[str, str]:
+        """Entry k of what a function asks for; that of x is at hand in a loop over x."""
+        own = {name: self.entry(name) for name in step.entries}
+        return own | {"x": "x_k" if over == "x" else f"L_x[{self.place}]"}
+
+    def eachs(self, steps: list[Each]) -> list[Statement]:
+        """A function of entries and of numbers, for all entries that it is over."""
         (step,) = steps
-        entry = self.entry(step.vector)
-        value = self.call(step.function, step.arguments, value=entry)
-        return self.over(step.vector, self.over_lanes([f"{entry} = {value}"]))
+        value = self.call(step.function, step.arguments, **self.entries_of(step, step.over))
+        new = [f"new_{v}" for v in step.results]
+        set_ = [f"{self.entry(v)} = {n}" for v, n in zip(step.results, new, strict=True)]
+        body: list[Statement] = [Bind(tuple(new), value), *set_, *self.watched(new)]
+        if step.over == "x":
+            return self.over("x", self.over_lanes([If("x_k != 0.0", body)]))
+        if not step.over:
+            found = self.over("w", self.over_lanes(body))
+        else:
+            found = self.over_lanes([For("i", "0", "index(L_count[j])", [
+                bind("k", f"index(L_list[{self.place.replace('k', 'i')}])"), *body,
+            ])])  # fmt: skip
+        if "x" not in step.entries:
+            return found
+        fill, clear = (
+            self.over("x", self.over_lanes([f"L_x[{self.place}] = {value}"]))
+            for value in ("x_k", "0.0")
+        )
+        return [*fill, *found, *clear]
+
+    def watched(self, new: list[str]) -> list[Statement]:
+        """Whether these numbers are finite is seen between stretches of steps."""
+        return []
+
+    def totals(self, steps: list[Total]) -> list[Statement]:
+        """The sum of a function of entries, in the order of the features."""
+        (step,) = steps
+        self.open.add(step.name)
+        total = self.number(step.name)
+        value = self.call(step.function, step.arguments, **self.entries_of(step, "x"))
+        added = self.over_lanes([If("x_k != 0.0", [f"{total} += {value}"])])
+        return [*self.over_lanes([bind(total, "0.0")]), *self.over("x", added)]
+
+    def gathers(self, steps: list[Gather]) -> list[Statement]:
+        """The first L_count of L_list are listed; L_flag is 1 for each of them."""
+        place, last = self.place, self.place.replace("k", "index(L_count[j])")
+        new: list[Statement] = [
+            f"L_flag[{place}] = 1.0", f"L_list[{last}] = k", "L_count[j] += 1.0",
+        ]  # fmt: skip
+        fresh = If(f"(x_k != 0.0) & (L_flag[{place}] == 0.0)", new)
+        return self.over("x", self.over_lanes([fresh]))
+
+    def drops(self, steps: list[Drop]) -> list[Statement]:
+        """Those that stay listed move up."""
+        (step,) = steps
+        i, kept = (self.place.replace("k", at) for at in ("i", "index(kept)"))
+        stays: list[Statement] = [f"L_list[{kept}] = k", "kept += 1.0"]
+        return self.over_lanes([
+            bind("kept", "0.0"),
+            For("i", "0", "index(L_count[j])", [
+                bind("k", f"index(L_list[{i}])"),
+                If(f"{self.entry(step.vector)} != 0.0", stays, [f"L_flag[{self.place}] = 0.0"]),
+            ]),
+            "L_count[j] = kept",
+        ])  # fmt: skip
 
     def means(self, steps: list[Mean]) -> list[Statement]:
         """The mean of a vector over all steps."""

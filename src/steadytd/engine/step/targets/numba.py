@@ -42,7 +42,7 @@ MEASURED = {measured}  # the vector whose error is measured
 BLOCKS = """
 
 @njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def run(V, Z, row_of, listed, A, I, S, C, M, counts, params, places, starts, begins, limits,
+def run(V, Z, E, row_of, listed, A, I, S, C, M, counts, params, places, starts, begins, limits,
         {tables}, low, high):
     features, lanes = V.shape[1], V.shape[3]
     sums = np.zeros(({sums}, lanes), dtype=V.dtype)
