@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import count, interval, number, rounded
+from steadytd.base.numbers import about, count, interval, number, rounded
 from steadytd.evaluation.checks import serious_first
 from steadytd.evaluation.decide import Decision
 from steadytd.evaluation.quantiles import ReturnLevel
