@@ -83,6 +83,7 @@ results: $(STAMP)
 		$(BIN)/steadytd study studies/$$study.toml && $(BIN)/steadytd report results/$$study || exit; \
 	done
 	$(BIN)/python docs/cure_wins.py results/cures $(MORE)
+	$(BIN)/python docs/certificate_right.py $(MORE)
 	$(BIN)/python docs/write_results.py
 
 # The site, in `site/`: open site/index.html. A broken link or anchor, or any other warning, fails.

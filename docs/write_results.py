@@ -54,6 +54,8 @@ made by
 make results
 ```
 
+[Is the certificate right?](certificate.md) holds what it says before any run against the runs.
+
 Each learner is shown at its best: the setting with the least error on the grid's seeds (the mean
 over the run; in the study of all cures the error at the last step), measured again on fresh seeds,
 with standard errors. The column "best of" is the number of settings that were tried. Two learners

@@ -26,6 +26,7 @@ from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.learners import algorithm, names
 from steadytd.theory.reading import Steps
+from steadytd.theory.recommend import adaptive
 from tests.support.cases import assert_same_bits, example, off_policy_problem
 from tests.support.hordes import not_compiled
 from tests.support.sparse_streams import SparseStream
@@ -313,7 +314,10 @@ def test_the_certificate_says_why_there_is_no_closed_form(law: Law) -> None:
         with pytest.raises(InputError) as refused:
             ask(example(law))
         assert str(refused.value).startswith(text)
-    assert "its mean update is that of td, each feature's times its own" in str(refused.value)
+    assert "update is that of td with a step size per feature" in str(refused.value)
+    assert f" {law.name}" in adaptive()
+    with pytest.raises(InputError, match="learned step sizes"):
+        c.learning_curve(example(law), steps=10)
     assert law.name not in {row["learner"] for row in c.learners}
 
 

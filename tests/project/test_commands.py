@@ -114,7 +114,7 @@ MADE_BY = {
 SLOW = re.compile(
     r"steadytd reproduce|engine dask|study studies/(?!quick)|report results/(?!quick|mine)"
     r"|benchmarks/(horde|logs|sizes|soak)|examples/horde|trust.py(?!.*--part)|drl_q|--only traces"
-    r"|cure_wins"
+    r"|cure_wins|certificate_right"
 )
 NO_BROWSER = "this benchmark needs Playwright and Chromium; `make test-browser` installs both"
 CLUSTER = "tcp://head:8786"

@@ -167,12 +167,54 @@ def test_the_wins_of_cures_add_up_and_the_readme_has_their_sentence(writer: Modu
     assert writer.wins_sentence(found) in readme
 
 
-def cure_wins() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("cure_wins", DOCS / "cure_wins.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def cure_wins() -> ModuleType:
+    return script("cure_wins")
+
+
+def test_the_page_on_the_certificate_is_made_from_its_counts() -> None:
+    made = script("certificate_right")
+    found = json.loads((DOCS / "results" / "certificate.json").read_text())
+    assert (DOCS / "results" / "certificate.md").read_text() == made.page(found)
+    assert found["steps"] == made.STEPS and set(made.SINGLE) < set(found["problems"])
+    for kind in found["problems"].values():
+        assert sum(kind["chosen"].values()) == kind["instances"] >= kind["close"]
+        assert all(agree <= every for agree, every in kind["right"].values())
+
+
+def test_what_the_certificate_said_is_held_against_the_run() -> None:
+    made = script("certificate_right")
+    said = {"run": "a:alpha=1", "stable": True, "bounded": True, "predicted": 2.0, "long": True}
+    unstable = {**said, "run": "b:alpha=1", "stable": False}
+    unbounded = {**said, "bounded": False}
+    errors = ((said, 2.4, True), (said, 2.6, False), (said, 1.5, False), (said, np.inf, False),
+              (unstable, 11.0, True), (unstable, 9.0, False), (unstable, np.inf, True),
+              (unbounded, 11.0, True), (unbounded, 2.0, False))  # fmt: skip
+    for row, error, right in errors:
+        assert made.agrees({**row, "error": error}, 10.0) == right
+    rows = [{**said, "error": 2.4}, {**unstable, "error": 9.0}, {**said, "error": 9, "long": False}]
+    found = made.counts([{"zero": 10.0, "rows": rows, "choice": "a:alpha=1", "error": 2.9}])
+    assert found["right"]["bounded"] == [1, 1] and found["right"]["unstable"] == [0, 1]
+    assert found["short"] == 1 and found["close"] == 1 and found["wrong"]["unstable"] == {"b": 1}
+
+
+def test_what_is_said_beforehand_is_that_of_the_certificate() -> None:
+    """TD is unstable on the three states, with any step size; so is what overshoots."""
+    made, c = script("certificate_right"), st.certify("three_state")
+    rows = {row["run"]: row for row in made.rows_of(c, made.STEPS)}
+    assert not any(rows[f"td:alpha={a:g}"]["stable"] for a in made.ALPHAS)
+    best = next(row for run, row in rows.items() if run.startswith("perturbed_td:alpha=0.01,"))
+    square = c.mean_square("perturbed_td", eta=c.best_eta)
+    assert square is not None and best["stable"] and best["bounded"] and best["long"]
+    error = c.error(c.fixed_point("perturbed_td", eta=c.best_eta))
+    assert best["predicted"] == pytest.approx(np.hypot(error, square.spread(0.01)))
 
 
 def test_the_runs_of_the_study_of_cures_are_long_enough() -> None:

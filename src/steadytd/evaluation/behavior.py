@@ -104,8 +104,8 @@ def estimate_behavior(
     if "keep_prob" in log.schema.columns:
         raise InputError(
             f"{log.files[0]}: a behaviour policy cannot be estimated from rows that were stored "
-            f"with a probability (column '{log.schema.columns['keep_prob']}'): in them actions are "
-            "not as often as it takes them; log behavior_prob."
+            f"with a probability (column '{log.schema.columns['keep_prob']}'): their actions "
+            "are not as frequent as under the policy; log behavior_prob."
         )
     sample = Reservoir(sample_rows, seed, BEHAVIOR)
     for batch in log.batches(columns={"action"}):

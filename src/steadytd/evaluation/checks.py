@@ -125,7 +125,7 @@ CHECKS = (
         "log", "unfinished", "warning", "unfinished", "above", 0,
         "The last twentieth of episodes has {last_steps:3} steps, others {other_steps:3}: "
         "unfinished ones may be missing.",
-        "Leave out the last.",
+        "Leave out the last episodes.",
     ),
     Check(
         "log", "rows_left_out", "warning", "left_out_share", "above", 0.01,

@@ -212,18 +212,18 @@ def _needs(
     n, rho = len(rows), rows.rho[target]
     X, lam = rows.X, np.array([one.lam])
     V, W = X @ pair.w, X @ own.w
-    steps = Steps(rows.unit, rows.first, 1)
+    steps = Steps(rows.unit, rows.first, 1, rows.weight)
     [weight] = drl_weights(rows, steps, rho, X @ pair.beta, lam, np.zeros(1))
     delta = rows.reward + rows.discount * V[rows.row_next] - V[:n]
     other = rows.reward + rows.discount * W[rows.row_next] - W[:n]
-    e2 = (weight * delta - rows.discounted * other) ** 2
+    e2 = (rows.weight * (weight * delta - rows.discounted * other)) ** 2
     stderr, starts = standard_error(one.influence - log.influence), float(log.starts.sum())
     if not (stderr > 0.0 and weight.any() and math.isfinite(chance)):
         return None
     return Needs(
         lam=one.lam,
         first=rows.first,
-        se2=e2 / (stderr**2 * starts * float(rows.first.sum())),
+        se2=e2 / (stderr**2 * starts * float(rows.weight @ rows.first)),
         weight=np.abs(weight - rows.discounted) + np.finfo(float).tiny,
         largest=log.stated is not None or log.reward_values <= FEW_VALUES,
         starts=starts,
@@ -248,8 +248,8 @@ def _best(
         drawn += [((a,), (np.asarray(rows.action) == a).astype(np.float64)) for a in actions]
     drawn.append(((), rows.target_prob[target]))
     best: Exploration | None = None
-    for region in _regions(rows.obs[:n], _names(schema)):
-        explore = SHARE / float(region.inside.mean())
+    for region in _regions(rows.obs[:n], rows.weight, _names(schema)):
+        explore = SHARE / float(np.average(region.inside, weights=rows.weight))
         for chosen, q in drawn:
             more = explore * (q / mu - 1.0)
             keep = np.where(region.inside, 1.0 / (1.0 + more), 1.0)
@@ -260,7 +260,7 @@ def _best(
     return best
 
 
-def _regions(obs: NDArray[Any], names: Sequence[str]) -> Iterator[Region]:
+def _regions(obs: NDArray[Any], weight: Floats, names: Sequence[str]) -> Iterator[Region]:
     """Everywhere, then values of a number, or both sides of its quantiles; none too small."""
     yield Region("", np.ones(len(obs), dtype=bool))
     for name, x in zip(names, obs.T[:MOST_NUMBERS], strict=False):
@@ -276,7 +276,7 @@ def _regions(obs: NDArray[Any], names: Sequence[str]) -> Iterator[Region]:
             found = [Region(f"{name} < {c:g}", x < c) for c in cuts]
             found += [Region(f"{name} >= {c:g}", x >= c) for c in cuts]
         for region in found:
-            if 2.0 * SHARE <= region.inside.mean() < 1.0:
+            if 2.0 * SHARE <= float(np.average(region.inside, weights=weight)) < 1.0:
                 yield region
 
 
@@ -343,7 +343,7 @@ def _differ(
     visits = np.ones(len(rows))
     if pair is not None and rows.step.any():
         visits = np.maximum(rows.X[: len(rows)] @ pair.beta, 0.0)
-    own, logged = rows.rho[target] * visits, rows.discounted
+    own, logged = rows.weight * rows.rho[target] * visits, rows.weight * rows.discounted
     if rows.step.any() and best.region.text:
         shares = percent(own[inside].sum() / own.sum()), logged[inside].sum() / logged.sum()
         yield f"{name} makes {shares[0]} of its decisions{there}, the log {percent(shares[1])}."

@@ -344,7 +344,7 @@ class Evaluation(Displayable):
         """What is taken for granted of how the targets came about."""
         folds = self.log.learned_folds
         if folds:
-            return f"{folds} policies, each learned without the units it is evaluated on, are meant"
+            return f"{folds} policies count, each learned without the units it is evaluated on"
         if self.settings.get("learned_on"):
             return "targets were learned from the stated data, which share no unit with this log"
         return "no target was learned from this log"

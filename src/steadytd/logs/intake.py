@@ -203,7 +203,8 @@ def _lack(given: Intake, name: str) -> str:
     hint = f" (did you mean '{close[0]}'?)" if close else ""
     what = {
         "obs": "name the columns of the observation: obs=['a', 'b'], or --obs a,b",
-        "terminated": "it says which row is the last of its episode",
+        "terminated": "it says which row is the last of its episode (if every row is an episode "
+        "of its own, say columns={'episode_id': ''})",
         "behavior_prob": "it is the probability of the logged action; to estimate it, say "
         'behavior="estimate" (--estimate-behavior)',
         "episode_id": "it says which rows belong together",
@@ -296,7 +297,7 @@ def _order(given: Intake, single: bool) -> None:
     import pyarrow as pa
 
     if single:
-        [reward] = (given.has("reward") or _never()).parts
+        reward = given.has("reward")
         given.make("episode_id", [reward], pa.int64(), _row_numbers)
         given.make("t", [reward], pa.int64(), partial(_constant, value=0))
         given.make("terminated", [reward], pa.bool_(), partial(_constant, value=True))
@@ -323,10 +324,6 @@ def _order(given: Intake, single: bool) -> None:
     if given.has("terminated") is None:
         given.make("terminated", episode.parts, pa.bool_(), partial(_constant, value=True))
         given.notes.append("every episode has one row, which is taken to terminate it")
-
-
-def _never() -> Column:
-    raise AssertionError("it was required before")
 
 
 def _growing(given: Intake, episode: Column) -> bool:
@@ -536,16 +533,13 @@ def _number_actions(given: Intake, by_model: Mapping[str, Any], obs: Sequence[st
     name = str(column)
     if is_text and not pt.is_dictionary(kind):
         given.source = given.source.with_types({name: pa.string()})
-    parts = []
-    for chunk in given.source.read([name], 0, None, BATCH):
-        parts.append(models.distinct_actions(chunk.batch.column(name)))
-    seen = pa.chunked_array(parts).unique() if parts else pa.array([], pa.string())
+    chunks = given.source.read([name], 0, None, BATCH)
+    parts = [models.distinct_actions(chunk.batch.column(name)) for chunk in chunks]
     if sets is not None:
         for chunk in given.source.read(sets.parts, 0, None, BATCH):
             items = models.item_texts(chunk.batch.column(str(sets))).flatten()
-            seen = pa.chunked_array(
-                [*seen_chunks(seen), items.drop_null().cast(seen.type)]
-            ).unique()
+            parts.append(items.drop_null().cast(parts[0].type).unique())
+    seen = pa.chunked_array(parts).unique()
     if len(seen) > models.MOST_ACTIONS and not (by_model or sets):
         return  # known by their probabilities alone
     present = [n for n in given.source.schemas[0].names if n.startswith(WHOLE)]
@@ -580,17 +574,13 @@ def _number_actions(given: Intake, by_model: Mapping[str, Any], obs: Sequence[st
         given.notes.append(f"models are restricted to '{sets}' and rescaled to sum to 1")
 
 
-def seen_chunks(seen: Any) -> list[Any]:
-    """The chunks of an Arrow array."""
-    return list(seen.chunks) if hasattr(seen, "chunks") else [seen]
-
-
 def _model_inputs(
     given: Intake, target: str, model: Any, obs: Sequence[str] | None
 ) -> tuple[str, ...]:
     """The columns that a model is given, which must be there."""
-    own = obs if obs is not None else (given.has("obs") or _never()).parts
-    inputs = models.inputs_of(model, own)
+    numbers = given.has("obs")
+    own = obs if obs is not None or numbers is None else numbers.parts
+    inputs = models.inputs_of(model, own or ())
     present = given.source.schemas[0].names
     faults = [name for name in inputs if name not in present]
     if faults:

@@ -249,13 +249,17 @@ def open_log(
 ) -> Log:
     """Open a log: a path, glob, directory or list of paths, a data frame or a Minari data set.
 
-    `discount` may be left out where the log has a column of that name. `targets` are names of
-    `target_prob_<name>` or `target_probs_<name>` columns (default: all) or functions: `obs [n, k]
-    -> probabilities [n, actions]`, or `(obs [n, k], action [n]) -> probability [n]`; `behavior` is
-    such a function for the policy that made the log, in place of a column. `columns` maps the names
-    of the schema to the log's own. `unit` is a column that says which episodes belong together (one
-    user's, one patient's), in whatever order; its values are read once. `extra` are further columns
-    to carry in the batches: numbers, or levels (texts, categories), which are numbered.
+    Or a function without arguments that opens a reader of Arrow batches, or a pyarrow dataset.
+    `obs` names columns of any kind that are the observation. `discount` may be left out where
+    the log has a column of that name. `targets` are names of `target_prob_<name>` or
+    `target_probs_<name>` columns (default: all), or a dictionary of names of columns, fitted
+    models (with `predict_proba` and `classes_`) and functions: `obs [n, k] -> probabilities [n,
+    actions]`, or `(obs [n, k], action [n]) -> probability [n]`; `behavior` is such a function
+    for the policy that made the log, in place of a column. `columns` maps the names of the
+    schema to the log's own; `needs` are optional ones that must be there, too. What was assumed
+    is in `Log.notes`. `unit` is a column that says which episodes belong together (one user's,
+    one patient's), in whatever order; its values are read once. `extra` are further columns to
+    carry in the batches: numbers, or levels (texts, categories), which are numbered.
     """
     rows = whole("batch_rows", batch_rows, 1)
     opened, schema = understand(

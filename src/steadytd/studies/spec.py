@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import (
@@ -39,10 +38,7 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 1_000_000  # of a curve, and
 MOST_RUNS = 1_000_000  # configurations of a study: beyond that it is a slip of the pen
-# a table and a key in a TOML text, to name the line of a mistake
-HEADER = re.compile(r"^\s*\[(\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
-KEY = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
-Keys = tuple[str | int, ...]
+MOST_LINES = 500  # of a text in which the line of a mistake is sought
 KINDS = {  # what Pydantic calls them, in words
     "model_type": "a table of keys (a problem or learner may be a string)",
     "dict_type": "a table of keys",
@@ -443,43 +439,24 @@ def line_of(text: str, path: Sequence[str | int]) -> int | None:
     >>> line_of("steps = 5\n[[learners]]\nname = 'td'\nalpha = 7", ["learners", 0, "alpha"])
     4
     """
-    places = _places(text)
-    for length in range(len(path), 0, -1):
-        found = places.get(tuple(path[:length]))
-        if found is not None:
-            return found
-    return None
+    lines = text.splitlines()
+    found, begin, deepest = None, 1, 0
+    for end in range(1, len(lines) + 1 if len(lines) <= MOST_LINES else 0):
+        try:
+            content = tomllib.loads("\n".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            continue  # inside a value of several lines
+        if (depth := _depth(content, path)) > deepest:
+            found, deepest = begin, depth
+        begin = end + 1
+    return found
 
 
-def _places(text: str) -> dict[Keys, int]:
-    """Every key and table of a text with its line. Keys inside inline tables are not looked for."""
-    places: dict[Keys, int] = {}
-    counts: dict[Keys, int] = {}
-    table: Keys = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        header, key = HEADER.match(line), KEY.match(line)
-        if header:
-            table = _enter(_keys(header[2]), header[1] == "[", counts)
-            places.setdefault(table, number)
-            places.setdefault(table[:-1], number)
-        elif key:
-            path = (*table, *_keys(key[1]))
-            for end in range(len(table) + 1, len(path) + 1):
-                places.setdefault(path[:end], number)
-    return places
-
-
-def _enter(names: list[str], repeated: bool, counts: dict[Keys, int]) -> Keys:
-    """The path of a table; entries of an array of tables are numbered from 0."""
-    path: Keys = ()
-    for i, name in enumerate(names):
-        path = (*path, name)
-        if repeated and i == len(names) - 1:
-            counts[path] = counts.get(path, -1) + 1
-        if path in counts:
-            path = (*path, counts[path])
-    return path
-
-
-def _keys(dotted: str) -> list[str]:
-    return [part.strip().strip("\"'") for part in dotted.split(".")]
+def _depth(content: Any, path: Sequence[str | int]) -> int:
+    """How many parts of a path there are."""
+    for depth, part in enumerate(path):
+        try:
+            content = content[part]
+        except (KeyError, IndexError, TypeError):
+            return depth
+    return len(path)

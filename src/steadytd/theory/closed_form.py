@@ -196,8 +196,8 @@ def stated(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectation:
 def frozen(law: Law) -> str:
     """What is certain of a law that learns step sizes."""
     return (
-        f"It learns a step size for every feature. While they are small and stay as they are, its "
-        f"mean update is that of {law.adapts}, each feature's times its own: the same fixed point."
+        f"It learns a step size for every feature. While these are small and constant, its mean "
+        f"update is that of {law.adapts} with a step size per feature: the same fixed point."
     )
 
 

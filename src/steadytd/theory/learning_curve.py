@@ -131,7 +131,7 @@ class MomentRecursion:
         if not can_be_read(learner.law, learner.values) or learner.averaged:
             raise InputError(
                 f"the learning curve of {learner} is not known beforehand: it has traces, a "
-                f"memory, averages or maps; {INSTEAD}."
+                f"memory, averages, maps or learned step sizes; {INSTEAD}."
             )
         m = problem.moments(policy)
         self.Q = m.row_space

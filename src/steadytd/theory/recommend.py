@@ -89,9 +89,8 @@ def adaptive() -> str:
     of = ", ".join(dict.fromkeys(law.adapts for law in laws))
     return (
         f"Not in the table, since they learn a step size for every feature: {named}. While step "
-        f"sizes are small and stay as they are, the mean update is that of {of}, each feature's "
-        "times its own: the same fixed point. On-policy it leads there; off-policy nothing "
-        "guarantees it."
+        f"sizes are small and constant, the mean update is that of {of} with a step size per "
+        "feature: the same fixed point. On-policy it leads there; off-policy there is no guarantee."
     )
 
 

@@ -319,7 +319,7 @@ function drawTable() {
   });
   const table = document.createElement("table");
   const head = table.createTHead().insertRow();
-  for (const text of ["learner", "error at the start", "error now", "standard error", ""]) head.appendChild(Object.assign(document.createElement("th"), { textContent: text, scope: "col" }));
+  for (const text of ["learner", "error at the start", "error now", "standard error", "ended"]) head.appendChild(Object.assign(document.createElement("th"), { textContent: text, scope: "col" }));
   const body = table.createTBody();
   rows.forEach((row, i) => {
     const line = body.insertRow();
