@@ -114,6 +114,12 @@ def check_problems(out: str) -> None:
     assert "must sum to 1, its sum is 1.5" in out
 
 
+def check_recipes(out: str) -> None:
+    """`test_recipes.py` has what is in the files."""
+    names = [line.rpartition("/")[2] for line in out.splitlines()]
+    assert names == ["requests.csv", "sessions.csv", "ward.csv"]
+
+
 def check_run(out: str) -> None:
     """eta = 0.5 is near the best; TD is far off."""
     rows = [[cell.strip() for cell in line.strip("│").split("┆")] for line in out.splitlines()]

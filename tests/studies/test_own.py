@@ -84,6 +84,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
 def test_the_numbers_are_those_of_a_run(done: StudyResults) -> None:
     learner = st.learner(clipped_td, alpha=0.02, ceiling=2)
     run = st.run(hers(), learner, steps=40, seeds=2, points=41)
+    assert [path.name for path in (done.directory / "problems").iterdir()] == ["hers.npz"]
     found = done.rows().filter(run=str(learner), problem="hers").sort("seed")
     np.testing.assert_array_equal(found["final_value"], run.errors[0, :, -1])
 
@@ -273,6 +274,8 @@ def test_one_problem_and_one_learner(folder: Path) -> None:
     learner = st.learner(clipped_td, alpha=0.1)
     alone = st.study({"problem": hers(), "learner": learner, "steps": 9, "seeds": 1})
     assert alone.spec.runs == 1
+    alone = st.study({"problem": "baird", "learner": learner, "steps": 9, "seeds": 1})
+    assert not (alone.run(out="plain", threads=1).directory / "problems").exists()
     text = 'problem = "mine.npz"\nlearner = "my.py:clipped_td:alpha=0.1"\nsteps = 9\nseeds = 1'
     (folder / "one.toml").write_text(text)
     assert st.study(folder / "one.toml").spec.runs == 1

@@ -135,7 +135,8 @@ class Study(Displayable):
             dataset.sweep(directory, finished=fresh)
             write_whole(directory / "study.toml", self.spec.text)
             dataset.write_provenance(directory)
-            self.spec.own.write(output_directory(directory / PLACE))
+            if self.spec.own.problems:
+                self.spec.own.write(output_directory(directory / PLACE))
 
     def _stages(
         self, directory: Path, progress: Progress, say: Say, submit: Submit
