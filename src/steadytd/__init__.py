@@ -67,6 +67,7 @@ _ROOMS = {
     "theory.closed_form": ("LawCheck", "check"),
     "theory.cure": ("Cure",),
     "theory.exact": ("MeanSquare",),
+    "theory.almost_sure": ("AlmostSure",),
     "theory.learning_curve": ("LearningCurve",),
     "theory.thresholds": ("Pencil",),
     "theory.variance": ("Variance",),

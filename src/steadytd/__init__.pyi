@@ -70,6 +70,7 @@ from steadytd.studies.results import StudyResults as StudyResults
 from steadytd.studies.results import load_study as load_study
 from steadytd.studies.study import Study as Study
 from steadytd.studies.study import study as study
+from steadytd.theory.almost_sure import AlmostSure as AlmostSure
 from steadytd.theory.assumptions import Assumption as Assumption
 from steadytd.theory.certificate import Certificate as Certificate
 from steadytd.theory.certificate import certify as certify

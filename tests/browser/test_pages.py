@@ -415,7 +415,7 @@ def test_names_that_are_markup_stay_texts(pages: dict[str, str], chromium: Brows
         expect(page.locator("h1")).to_be_visible()
         assert page.locator("main :not(figcaption) > b").count() == 0
         assert NASTY in page.locator(".command code").inner_text()
-        assert NASTY[:8] in page.locator("#targets .chart").inner_text()
+        assert NASTY[:8] in page.locator("#decisions .chart").inner_text()
 
 
 def test_it_prints_in_black_on_white(pages: dict[str, str], chromium: Browser) -> None:

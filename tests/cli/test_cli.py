@@ -19,6 +19,7 @@ import steadytd as st
 from steadytd.cli import browse, console
 from steadytd.cli.main import app
 from steadytd.cli.study import study_names
+from steadytd.report.text import Table
 from tests.support.commands import Command, call
 
 
@@ -202,9 +203,9 @@ def test_numbers_of_a_table_are_never_cut(width: int, monkeypatch: pytest.Monkey
     screen = Console(width=width, file=StringIO())
     monkeypatch.setattr(console, "out", screen)
     name = "discounted_cop_td (ratio 10, g 0.9)"
-    rows = [(name, "[green]stable[/]", "infinite", "0.001228", "2.709e+04"), ("td", "", "", "", "")]
-    columns = ("learner", "mean", "variance", ">error", ">alpha <")
-    screen.print(console.table("Learners", columns, rows))
+    rows = [(name, "stable", "infinite", "0.001228", "2.709e+04"), ("td", "", "", "", "")]
+    columns = ("learner", "!mean", "variance", ">error", ">alpha <")
+    console.print_parts([Table("Learners", columns, rows)])
     assert isinstance(screen.file, StringIO)
     shown = screen.file.getvalue()
     for word in ("alpha <", "error", "0.001228", "2.709e+04", "stable", "infinite"):
@@ -216,7 +217,7 @@ def test_tables_that_do_not_fit_become_blocks(monkeypatch: pytest.MonkeyPatch) -
     screen = Console(width=30, file=StringIO())
     monkeypatch.setattr(console, "out", screen)
     rows = [("td:alpha=0.0001", "1.234e+100 ± 5.6e+99", "2.345e+100 ± 6.7e+99", "growing")]
-    screen.print(console.table("Run", ("learner", ">mean", ">final", "ended"), rows))
+    console.print_parts([Table("Run", ("learner", ">mean", ">final", "ended"), rows)])
     assert isinstance(screen.file, StringIO)
     lines = [line.rstrip() for line in screen.file.getvalue().splitlines()]
     assert lines[:3] == ["Run", "td:alpha=0.0001", "  mean: 1.234e+100 ± 5.6e+99"]

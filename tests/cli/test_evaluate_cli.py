@@ -134,7 +134,7 @@ def test_many_targets_are_shown_by_their_recommended_learner(
     assert "Values of the recommended learners" in text
     values = text[text.index("Values") : text.index("Overlap")]
     assert all(values.count(f"p{i} ") == 1 for i in range(8))
-    assert values.count("*") == 8
+    assert values.count(" *") == 8
     assert "snpdis" not in values
     some = ["--target", "p3", "--target", "p1"]
     assert [

@@ -316,8 +316,7 @@ def test_the_certificate_says_why_there_is_no_closed_form(law: Law) -> None:
         assert str(refused.value).startswith(text)
     assert "update is that of td with a step size per feature" in str(refused.value)
     assert f" {law.name}" in adaptive()
-    with pytest.raises(InputError, match="learned step sizes"):
-        c.learning_curve(example(law), steps=10)
+    assert c.learning_curve(example(law), steps=10).runs == 200  # estimated, not exact
     assert law.name not in {row["learner"] for row in c.learners}
 
 

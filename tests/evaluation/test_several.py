@@ -82,7 +82,7 @@ def test_ranges_of_rewards_are_those_of_their_columns() -> None:
 def test_joint_intervals_hold_together_and_equal_effects_seldom_differ() -> None:
     """20 logs, effects 0.4 x 0.5 in all segments: 95 % of logs have all three intervals right.
 
-    At least 16 of 20 in 99.7 % of such tests; more than 3 of 20 false differences in 1.6 %.
+    At least 16 of 20 in 99.7 % of such tests; more than 4 of 20 false differences in 0.3 %.
     """
     held = found = 0
     for seed in range(20):
@@ -90,7 +90,7 @@ def test_joint_intervals_hold_together_and_equal_effects_seldom_differ() -> None
         assert s is not None and [row.segment for row in s.rows] == list(NAMES)
         held += all(row.difference_lo <= 0.2 <= row.difference_hi for row in s.rows)
         found += any(c.differ for c in s.contrasts)
-    assert held >= 16 and found <= 3, (held, found)
+    assert held >= 16 and found <= 4, (held, found)
 
 
 def test_segments_that_differ_are_found_and_named() -> None:

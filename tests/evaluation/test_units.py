@@ -138,6 +138,16 @@ def test_quantiles_are_wider_by_unit() -> None:
     )
 
 
+def test_dask_decides_by_user_too() -> None:
+    """The same limits as on one machine; without units the finding speaks there as well."""
+    frame = sessions(3)
+    here = answer(frame, unit="user_id").compare("new")
+    there = answer(frame, unit="user_id", engine="dask", parts=3).compare("new")
+    assert (there.lo, there.hi, there.trusted) == pytest.approx((here.lo, here.hi, True))
+    alone = answer(frame, engine="dask", parts=3).compare("new")
+    assert alone.reasons == ("units_visible",)
+
+
 def test_dask_and_files_give_the_same(tmp_path: Path) -> None:
     frame = walks()
     whole = answer(frame, unit="user_id")

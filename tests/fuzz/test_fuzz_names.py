@@ -19,9 +19,10 @@ import steadytd as st
 from steadytd.base.errors import visible
 from steadytd.base.files import file_name
 from steadytd.cli import console
-from steadytd.report.figures import Axis, curves_chart, heading, save_figure
+from steadytd.report.figures import Axis, curves_chart, heading, save_figures
 from steadytd.report.pages import _environment, library
 from steadytd.report.palette import looks
+from steadytd.report.text import Line, Table
 from steadytd.studies.blocks import grid_blocks
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
@@ -84,8 +85,10 @@ def test_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         console.say(name)
         screen.print(f"[bold]{console.plain(name)}[/]", soft_wrap=True)
         console.print_prose(name)
-    rows = [(console.plain(name), f"[green]{console.plain(name)}[/]") for name in names]
-    screen.print(console.table(console.plain(names[7]), ("name", ">number"), rows))
+    rows = [(name, name) for name in names]
+    console.print_parts(
+        [Table(names[7], ("name", ">number"), rows), *(Line(n, "bad", n) for n in names)]
+    )
     assert isinstance(screen.file, StringIO)
     assert obeyed(screen.file.getvalue(), lines=True) == []
     assert screen.file.getvalue().count("escape") >= 5
@@ -128,7 +131,8 @@ def test_the_drawing(count: int, tmp_path: Path) -> None:
         rows = [{"learner": x, "step": t, "mean": k} for k, x in enumerate(some) for t in range(3)]
         titled = heading(names[i], names[i + 1])
         chart = curves_chart(rows, looks(dict.fromkeys(some, "td")), Axis(False, 0, 80), titled)
-        svg = save_figure(chart, tmp_path, "picture")
+        save_figures({"picture": chart}, tmp_path)
+        svg = (tmp_path / "picture.svg").read_text(encoding="utf-8")
         drawn = "".join(ElementTree.fromstring(svg).itertext())
         assert set(obeyed(drawn, lines=True)) <= {"\t"}
     assert {path.suffix for path in tmp_path.iterdir()} == {".svg", ".png", ".pdf"}

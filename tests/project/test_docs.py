@@ -44,6 +44,8 @@ def test_snippets_print_and_draw_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If this fails because a number has changed for good: `python docs/run_snippets.py`."""
+    for name in ("docs", "examples"):
+        (tmp_path / name).symlink_to(DOCS.parent / name)
     monkeypatch.chdir(tmp_path)  # some write files
     text = page.read_text(encoding="utf-8")
     results = TOOL.run(page)

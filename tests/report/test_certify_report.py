@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import steadytd as st
 from steadytd.base.numbers import number
-from steadytd.report.certificate.cures import cure_rows
+from steadytd.report.certificate.cures import cure_rows, cures_chart
 from steadytd.report.certificate.figures import (
     dial_stops,
     first_stop,
@@ -25,13 +25,15 @@ from steadytd.report.certificate.page import (
     certificate_page,
     findings,
     learner_rows,
-    threshold_rows,
+    learners_table,
+    thresholds_table,
     verdict,
     write_certificate,
 )
 from steadytd.report.live import Live
 from steadytd.report.pages import page
 from steadytd.report.palette import PALE
+from steadytd.report.text import Table
 from steadytd.theory.certificate import Certificate
 from tests.support.commands import call
 from tests.support.draws import thinned
@@ -66,7 +68,7 @@ def test_terminal_page_begins_with_what_to_use(
         "three_state: use perturbed_td with eta = 0.5143, alpha = 0.01. "
         "Off-policy TD's mean update is unstable."
     )
-    assert 0 < flat.index("recommended:") < flat.index("td_unstable:")
+    assert 0 < flat.index("recommended:") < flat.index("eta = 0.42 is close")
     assert "eta = 0.42 is close to the pole at 0.4143" in flat
     assert "eta = 0.3 does not stabilise the mean update" in flat
     assert "159.6" in flat
@@ -76,27 +78,29 @@ def test_both_verdicts_are_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Emphatic TD on Baird: the mean is stable, the variance infinite. Every column fits."""
-    assert call(monkeypatch, "certify", "baird") == 0
+    assert call(monkeypatch, "certify", "baird", "--full") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["etd", "stable", "infinite", "0", "0.5419"] in lines
+    assert ["etd", "stable", "infinite", "grow", "0", "0.5419"] in lines
     assert ["td", "unstable", "finite", "0", "none"] in lines
-    assert ["learner", "mean", "variance", "error", "alpha"] in lines
+    assert ["learner", "update", "variance", "runs", "error", "alpha"] in lines
 
 
 @pytest.mark.parametrize("features", [5, 45])
 def test_a_scan_is_called_a_scan(features: int) -> None:
     """Above rank 40 the unstable penalties are searched for, and terminal and page say so."""
     c = Certificate(random_problem(3, states=60, features=features, gamma=0.9))
-    words = " ".join(row["text"] for row in threshold_rows(c))
+    words = " ".join(str(row[2]) for row in thresholds_table(c).rows)
     assert ("found by a scan" in words) is (features > 40)
     assert c.pencil.exact is (features <= 40)
     nothing = Live("", "", [], [], [], "{}", False)
     figures = dict.fromkeys(("path", "eigenvalues", "states"), nothing)
-    shown = page("certify.html", c=c, thresholds=[], learners=[], findings=[], path=[], cures=[],
-                 figures=figures, verdict="", name="x", summary="", rank=features, first=(),
-                 features=features, command="", choice="", moves="[]", start=0, last=0)  # fmt: skip
+    none = Table("", (), [])
+    shown = page("certify.html", c=c, thresholds=none, learners=learners_table(c), findings=[],
+                 path=none, cures=None, figures=figures, verdict="", first=(), command="",
+                 adaptive="",
+                 moves="[]", start=0, last=0)  # fmt: skip
     assert ("searched for by a" in shown) is (features > 40)
-    assert "variance of its traces" in shown
+    assert "variance of the traces" in shown
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,7 @@ def test_the_cures_fit_a_narrow_terminal(
     assert max(map(len, text.splitlines())) <= 80
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "nstep_td below 2, 3 n 2 2.548 4.16" in lines
-    assert "perturbed_td below 0.4143 eta 0.5143 2.548 3.03 0.2682" in lines
+    assert "perturbed_td * below 0.4143 eta 0.5143 2.548 3.03 0.2682" in lines
     assert "partially_fitted all none none none" in lines
     assert any(
         line.startswith("td below 0.6856* lam") and line.endswith("infinite") for line in lines
@@ -216,25 +220,46 @@ def test_the_dial_says_what_certify_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", thinned(["three_state", "baird", "kolter", "nonmonotone"], 2))
 def test_names_of_thresholds_lie_on_no_curve(name: str) -> None:
-    """In the frame there are no words; letters above it stand for the thresholds, all explained."""
+    """Every threshold has its name above the frame, in a row of its own, at its place."""
     c = Certificate(st.problem(name))
     chart = path_chart(c).to_dict(validate=False)
     texts = [layer for layer in chart["layer"] if layer["mark"]["type"] == "text"]
     assert texts and all(layer["encoding"]["y"] == {"value": 0} for layer in texts)
-    heights = [layer["mark"]["dy"] for layer in texts]
-    assert len(set(heights)) == len(heights) and max(heights) < 0
-    known = thresholds(c, largest_eta(c))
-    notes = " ".join(chart["title"]["subtitle"])
-    for letter, what, value in known:
-        assert f"{letter}: {what} {number(value)}" in notes
-    top, narrow, letter_wide = largest_eta(c), 320.0, 8.5  # pixels on a small screen
-    rows = [chart["datasets"][layer["data"]["name"]] for layer in texts]
-    for row in rows:  # in none of them do two groups of letters touch
-        ends = [(np.sqrt(one["eta"] / top) * narrow, len(one["text"]) * letter_wide / 2.0)
-                for one in row]  # fmt: skip
-        assert all(b[0] - a[0] > a[1] + b[1] for a, b in pairwise(ends))
-    every = sorted((one["eta"], one["text"]) for row in rows for one in row)
-    assert "".join(text for _, text in every) == "".join(letter for letter, *_ in known)
+    assert all(layer["mark"]["dy"] == {"expr": "-3 - 13 * datum.row"} for layer in texts)
+    rows = [row for layer in texts for row in chart["datasets"][layer["data"]["name"]]]
+    assert sorted(row["row"] for row in rows) == list(range(len(rows)))
+    top = largest_eta(c)
+    assert {(row["eta"], row["text"]) for row in rows} == {
+        (value, f"{what} {number(value)}") for what, value in thresholds(c, top)
+    }
+    narrow, letter = 348.0, 5.6  # pixels of the frame on a small screen, and of a letter
+    for row in rows:
+        at, wide = np.sqrt(row["eta"] / top) * narrow, letter * len(row["text"]) + 3.0
+        assert at + wide <= narrow + 12.0 if row["left"] else at - wide >= 0.0
+    assert chart["layer"][-1]["encoding"]["x"]["title"] == "eta (square-root scale)"
+
+
+def test_where_every_error_is_zero_the_rates_are_drawn() -> None:
+    """On Baird's problem: of penalties the smallest real part, negative while TD is unstable."""
+    c = Certificate(st.problem("baird"))
+    chart = path_chart(c).to_dict(validate=False)
+    line = next(layer for layer in chart["layer"] if layer["mark"]["type"] == "line")
+    assert line["encoding"]["y"]["title"] == "rate of its slowest mode"
+    for row in chart["datasets"][line["data"]["name"]][::40]:
+        eigenvalues = np.linalg.eigvals(c.pencil.A(row["eta"])).real
+        assert row["error"] == pytest.approx(eigenvalues.min(), rel=1e-6, abs=1e-9)
+        assert (row["error"] > 0.0) == (row["eta"] > c.eta_hurwitz)
+    cures = json.dumps(cures_chart(c).to_dict(validate=False))
+    assert "rate of its slowest mode over its amount" in cures
+    spread = [[row["y"] for row in panel] for panel in panels(cures_chart(c))]
+    assert all(max(y) > 0.0 for y in spread) and len(spread) == len(c.treatments)
+
+
+def panels(chart: Any) -> list[list[dict[str, Any]]]:
+    """The stable points of each panel."""
+    spec = chart.to_dict(validate=False)
+    lines = [[x for x in one["layer"] if x["mark"]["type"] == "line"][-1] for one in spec["concat"]]
+    return [spec["datasets"][line["data"]["name"]] for line in lines]
 
 
 def test_a_legend_of_dots_has_dots() -> None:
@@ -247,7 +272,7 @@ def test_a_legend_of_dots_has_dots() -> None:
 def test_the_recommended_learner_comes_first(tmp_path: Path) -> None:
     c = Certificate(st.problem("three_state"))
     (choice,) = [f.numbers["learner"] for f in c.advice if f.code == "recommended"]
-    html = certificate_page(c)
+    html = certificate_page(c).replace("<wbr>", "")
     table = html[html.index('id="learners"') :]
     order = [table.index(f"<td>{row['name']}") for row in learner_rows(c)]
     names = [row["learner"] for row in learner_rows(c)]

@@ -25,10 +25,10 @@ from steadytd.report.evaluation.figures import (
     agreement_chart,
     calibration_chart,
     calibration_words,
+    decisions_chart,
     lam_chart,
     overlap_chart,
     path_chart,
-    targets_chart,
     values_chart,
     values_words,
     visits_chart,
@@ -36,23 +36,25 @@ from steadytd.report.evaluation.figures import (
 )
 from steadytd.report.evaluation.page import evaluation_page, write_evaluation
 from steadytd.report.evaluation.text import (
-    calibration_rows,
+    calibration_table,
     closing_lines,
+    decision_line,
     decision_lines,
     estimate_text,
     interval_text,
     policy_rows,
+    ranked,
     recommended_first,
     selection_text,
-    sensitivity_rows,
-    spread_rows,
-    stability_verdicts,
+    sensitivity_table,
+    spread_table,
+    stability_lines,
     telling,
     turns,
     value_rows,
 )
 from steadytd.report.live import as_json
-from steadytd.report.palette import SOFT, look
+from steadytd.report.palette import PALE, SOFT, look
 from tests.support.html import read_page
 from tests.support.log_helpers import log_table
 from tests.support.logged_worlds import episodic, tabular
@@ -85,7 +87,7 @@ def written(evaluation: Evaluation, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_everything_is_there(written: Path, evaluation: Evaluation) -> None:
-    names = {"targets", "calibration"}
+    names = {"decisions", "calibration"}
     names |= {f"{name}_{stem}" for name in BY_TARGET for stem in (file_name(NASTY), "calm")}
     pictures = {f"{name}.{kind}" for name in names for kind in ("svg", "png", "pdf")}
     models = {f"value_{file_name(NASTY)}.npz", "value_calm.npz"}
@@ -117,7 +119,7 @@ def test_the_page_stands_alone_and_names_are_text(written: Path) -> None:
     assert "<b>[" not in html
     assert "<i>" not in html
     assert "&lt;b&gt;[red]a&lt;/b&gt;&amp;" in html
-    assert NASTY in json.dumps(shown.rows("targets")).replace('\\"', '"')  # in data, as it is
+    assert NASTY in json.dumps(shown.rows("decisions")).replace('\\"', '"')  # in data, as it is
     assert "steadytd evaluate &#39;&lt;i&gt;&#39;" in html
     assert "part-4.parquet and 2 more" in html
 
@@ -140,7 +142,7 @@ def test_the_page_says_what_matters(written: Path, evaluation: Evaluation) -> No
     for line in decision_lines(evaluation):
         assert line.text in text
     for policy in policy_rows(evaluation):
-        assert policy["policy"] in text
+        assert policy["target"] in text
         assert policy["difference_interval"] in text
     assert evaluation.best.text in text
     for row in value_rows(evaluation):
@@ -148,7 +150,7 @@ def test_the_page_says_what_matters(written: Path, evaluation: Evaluation) -> No
     headings = ("What it rests on", "All learners", "Overlap and stability", "Settings")
     for heading in (*headings, "Are the logged probabilities right?", "Beyond the mean"):
         assert heading in text
-    for note in (*evaluation.notes, *(line for _, line in closing_lines(evaluation))):
+    for note in (*evaluation.notes, *(line.text for line in closing_lines(evaluation))):
         assert note in text
     assert html.count('<tr class="best">') == 2
     assert html.index("<h1") < html.index('<p class="verdict') < html.index("<figure")
@@ -218,32 +220,35 @@ def test_the_table_has_the_fixed_point_and_what_was_reached(evaluation: Evaluati
 def test_the_policies_are_in_one_table(evaluation: Evaluation) -> None:
     own, *rows = policy_rows(evaluation)
     assert own["value"] == estimate_text(*evaluation.behavior)
-    for row, d in zip(rows, evaluation.decisions, strict=True):
-        assert row["policy"] == d.target
+    for row, d in zip(rows, ranked(evaluation), strict=True):
+        assert row["target"] == d.target
         assert row["difference_interval"] == ("" if d.same else interval_text(d.lo, d.hi))
         assert (row["trust"] == "yes") == evaluation.recommended[d.target].trusted
 
 
 def test_decisions_are_graded(evaluation: Evaluation) -> None:
-    for line, d in zip(decision_lines(evaluation), evaluation.decisions, strict=True):
+    for line, d in zip(decision_lines(evaluation), ranked(evaluation), strict=True):
+        assert line.text[slice(*line.name)] == d.target
         words = {"better": "good", "worse": "worse", "undecided": "care"}
         assert line.grade == (words[d.decision] if d.trusted else "bad")
         assert line.text.startswith(d.headline if d.trusted else f"No decision about {d.target}. ")
 
 
 def test_sensitivity_and_spread_have_a_row_per_target(evaluation: Evaluation) -> None:
-    for row, name in zip(sensitivity_rows(evaluation), evaluation.targets, strict=True):
+    table = sensitivity_table(evaluation)
+    for (target, factor, at, *_), name in zip(table.rows, evaluation.targets, strict=True):
         s = evaluation.sensitivity(name)
-        assert row["turns"] == turns(s)
+        assert (target, factor) == (name, turns(s))
         assert s.alike or turns(s) == f"at least {s.Lambda:.3g}"
         bound = next(b for b in s.curve if b.Lambda == 1.1)
-        assert row["ranges"][0] == interval_text(bound.lo, bound.hi)
+        assert at == interval_text(bound.lo, bound.hi)
     s = evaluation.sensitivity("calm")
     assert turns(replace(s, behavior=s.value)) == "no difference"
-    for row, name in zip(spread_rows(evaluation), evaluation.targets, strict=True):
+    for (_, *levels), name in zip(spread_table(evaluation).rows, evaluation.targets, strict=True):
         known = evaluation.quantiles(name)
-        assert len(row["levels"]) == len(known)
-        for (value, interval), r in zip(row["levels"], known.iter_rows(named=True), strict=True):
+        assert len(levels) == len(known)
+        for level, r in zip(levels, known.iter_rows(named=True), strict=True):
+            value, _, interval = str(level).partition("\n")
             width = r["hi"] - r["lo"]
             if np.isnan(r["value"]):
                 assert (value, interval) == ("not known", "")
@@ -263,7 +268,7 @@ def test_an_end_that_the_log_does_not_show(evaluation: Evaluation) -> None:
         ReturnLevel("quantile", 0.05, 1.25, lo, hi) for lo, hi in ((nan, 1.5), (1.0, nan), (1, 1.5))
     )
     changed = dataclasses.replace(evaluation, probabilities=with_rows(evaluation, rows))
-    shown = spread_rows(changed)[0]["levels"]
+    shown = [str(level).split("\n") for level in spread_table(changed).rows[0][1:]]
     assert [interval for _, interval in shown] == ["up to 1.50", "from 1.00", "1.00 to 1.50"]
     assert {value for value, _ in shown} == {"1.25"}
 
@@ -365,8 +370,6 @@ def data_of(chart: Any) -> list[dict[str, Any]]:
 
 
 def test_the_values_picture_marks_the_recommended(evaluation: Evaluation) -> None:
-    overview = [r for r in data_of(targets_chart(evaluation)) if "recommended" in r]
-    assert {r["target"] for r in overview} == set(evaluation.targets)
     for target in evaluation.targets:
         rows = [r for r in data_of(values_chart(evaluation, target)) if "recommended" in r]
         assert {r["target"] for r in rows} == {target}
@@ -418,7 +421,7 @@ def test_the_path_picture_shades_what_is_unstable() -> None:
     hurwitz = st.certify(problem).eta_hurwitz
     assert spans[0]["lo"] == 0.0
     assert spans[0]["hi"] == pytest.approx(hurwitz, rel=0.5)
-    assert [v.grade for v in stability_verdicts(e)] == ["bad"]
+    assert [v.grade for v in stability_lines(e)] == ["bad"]
 
 
 def test_the_disagreement_picture_is_a_triangle(evaluation: Evaluation) -> None:
@@ -436,11 +439,11 @@ def test_the_disagreement_picture_is_a_triangle(evaluation: Evaluation) -> None:
 def test_calibration_is_shown_where_behaviour_is_estimated(
     evaluation: Evaluation, tmp_path: Path
 ) -> None:
-    assert calibration_rows(evaluation) == []
+    assert calibration_table(evaluation).rows == []
     table = tabular(0.3).log(1).drop(["behavior_prob"])
     e = st.evaluate(table, learners=["lstd", "drl"], behavior="estimate")
-    rows = calibration_rows(e)
-    assert sum(int(row["pairs"].replace(",", "")) for row in rows) == 3 * e.log.rows
+    pairs = [str(row[3]) for row in calibration_table(e).rows]
+    assert sum(int(text.replace(",", "")) for text in pairs) == 3 * e.log.rows
     html = write_evaluation(e, tmp_path, pictures=False).read_text(encoding="utf-8")
     assert "estimated chance of an action" in html
     assert "see behavior_estimated" in html
@@ -512,20 +515,46 @@ def test_of_many_targets_the_best_and_the_most_doubtful_are_shown(tmp_path: Path
     assert "<code>--target NAME</code>" in text
     named = set(telling(e))
     for line in decision_lines(e):
-        assert (f'<p class="verdict {line.grade}">{line.text}</p>' in text) == (
-            line.target in named
-        )
-        assert text.count(f"<td>{line.target}</td>") >= 5  # in all tables, shown or not
+        lead, name, after = line.text[: line.name[0]], line.text[slice(*line.name)], line.name[1]
+        sentence = f"{lead}<code>{name}</code>{line.text[after:]}"
+        assert (f'<p class="verdict {line.grade}">{sentence}</p>' in text) == (name in named)
+        assert text.count(f"<td>{name}</td>") >= 5  # in all tables, shown or not
     drawn = [name for name in e.targets if f"{name}: all learners" in text]
     assert drawn == sorted(telling(e, 6))
 
 
-def test_targets_are_shown_beside_the_policy_that_made_the_log(evaluation: Evaluation) -> None:
-    """However far away it is: the decision is about the difference."""
-    far = evaluation.behavior._replace(value=evaluation.behavior.value + 1e4)
-    moved = dataclasses.replace(evaluation, behavior=far)
-    for e in (evaluation, moved):
-        layers = targets_chart(e).to_dict(validate=False)["layer"]
-        domains = [x["encoding"].get("x", {}).get("scale", {}).get("domain") for x in layers]
-        low, high = next(domain for domain in domains if domain)
-        assert low < e.behavior.value < high
+def test_decisions_are_differences_on_one_axis(evaluation: Evaluation) -> None:
+    """The best first; an untrusted one is grey, and cut where the axis of the others ends."""
+    spec = decisions_chart(evaluation).to_dict(validate=False)
+    first = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "point")
+    assert first["encoding"]["y"]["sort"] == [d.target for d in ranked(evaluation)]
+    low, high = first["encoding"]["x"]["scale"]["domain"]
+    for d in evaluation.decisions:
+        assert low <= d.lo <= d.difference <= d.hi <= high and low < 0.0 < high
+    worst = dataclasses.replace(
+        evaluation.decisions[0], lo=-1e4, hi=1e4, reasons=("few_episodes",), trusted=False
+    )
+    moved = dataclasses.replace(evaluation)
+    vars(moved)["decisions"] = [worst, *evaluation.decisions[1:]]
+    layers = decisions_chart(moved).to_dict(validate=False)
+    rows = {r["target"]: r["decision"] for r in data_of(decisions_chart(moved)) if "target" in r}
+    assert rows[worst.target] == "not trusted" and ranked(moved)[-1] is worst
+    arrows = [
+        x["mark"]["shape"]
+        for x in layers["layer"]
+        if x["mark"].get("shape", "").startswith("triangle")
+    ]
+    assert arrows == ["triangle-left", "triangle-right"]
+    colours = layers["layer"][1]["encoding"]["color"]["scale"]
+    assert colours["range"][colours["domain"].index("not trusted")] == PALE
+    low, high = layers["layer"][1]["encoding"]["x"]["scale"]["domain"]
+    assert low > -1e4 and high < 1e4
+
+
+def test_a_policy_is_set_apart_from_the_sentence_around_it(evaluation: Evaluation) -> None:
+    """Also where its name is a word of the sentence."""
+    d = dataclasses.replace(evaluation.decisions[1], target="the", same=False, trusted=True)
+    d = dataclasses.replace(d, decision="undecided")
+    line = decision_line(evaluation, d)
+    assert line.text.startswith("The log does not show whether the is better than the policy")
+    assert line.name == (30, 33)

@@ -580,7 +580,7 @@ def test_learners_that_are_not_drawn_are_named(
     for own in reading.chapters:
         chart = curves_chart(own, "error")
         text = "" if chart is None else json.dumps(chart.to_dict(validate=False))
-        left_out = study_report._shown(own, {}, {}, False)["left_out"]
+        left_out = study_report.left_out(own)
         assert set(left_out) == {
             b.algorithm for b in own.best if f'"learner": "{b.algorithm}"' not in text
         }
@@ -734,7 +734,7 @@ def test_command_prints_tables_or_json(copied: Path, monkeypatch: pytest.MonkeyP
     code, text = run_cli(copied, "--open")
     assert code == 0
     assert opened == [(copied / "report" / "report.html").resolve().as_uri()]
-    assert "Least error." in text
+    assert text.startswith("Least mean value error over the run: perturbed_td on three_state;")
     assert "perturbed_td" in text
     code, text = run_cli(copied, "--json")
     assert code == 0

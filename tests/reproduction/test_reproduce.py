@@ -20,8 +20,9 @@ import steadytd as st
 from steadytd.base.numbers import interval, number
 from steadytd.cli.main import main
 from steadytd.report import figures
-from steadytd.report.figures import FORMATS, save_figure
-from steadytd.report.reproduction import command, figure_chart, write_reproduction
+from steadytd.report.figures import FORMATS, save_figures
+from steadytd.report.reproduction import answer, command, figure_chart, rest, write_reproduction
+from steadytd.report.text import Table, rendered
 from steadytd.reproduction import spread, verdict
 from steadytd.reproduction import statements as say
 from steadytd.reproduction.paper import AS_DEFINED, FIGURES, NO_RATIO, WITH_PI, Claim
@@ -324,26 +325,20 @@ def test_the_supplement_on_the_command_line(
     assert asked == [([], False), ([], True), ([2], True)]
 
 
-def test_the_printed_table(
-    first: Reproduction,
-    small: Reproduction,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Verdicts of every kind, and the note that belongs to a difference."""
-    from steadytd.cli import console, experiments
-
-    rows = [*first.rows, row(small, 3, "perturbed_td:alpha=0.0001,eta=0.5")]
-    monkeypatch.setattr(console.out, "_width", 120)
-    experiments._print_rows(rows, "Figures")
-    shown = capsys.readouterr().out
-    lines = [line.split() for line in shown.splitlines()]
-    assert sum(line[-1:] == ["both"] for line in lines) == 4
-    assert sum(line[-1:] == ["theory"] for line in lines) == 2
-    assert sum(line[-3:] == ["not", "paper", "(1)"] for line in lines) == 1
-    assert "(1) Figure 3, perturbed TD, eta 0.5: the paper: converges, 2.97;" in shown
-    experiments._print_rows([], "Supplement")
-    assert capsys.readouterr().out == ""
+def test_the_printed_table(first: Reproduction, small: Reproduction) -> None:
+    """The verdict first, verdicts of every kind, and the reason of a difference."""
+    other = row(small, 3, "perturbed_td:alpha=0.0001,eta=0.5")
+    done = replace(first, rows=[*first.rows, other])
+    verdict, table, reason = answer(done)
+    assert str(verdict) == done.summary and isinstance(table, Table)
+    said = [cells[-1] for cells in table.rows]
+    assert [said.count(x) for x in ("theory and paper", "theory", "not paper")] == [4, 2, 1]
+    assert str(reason).startswith("Figure 3, perturbed TD, eta 0.5: the paper: converges, 2.97;")
+    assert rest(done) == []
+    shown = rendered(verdict, table)
+    assert shown.startswith("6 of") or shown.startswith("7 of")
+    text = [" ".join(line.split()) for line in shown.splitlines()]
+    assert sum(line.endswith("theory and paper") for line in text) == 4
 
 
 @pytest.mark.parametrize("moment", ["svg_to_pdf", "vegalite_to_svg"])
@@ -429,15 +424,16 @@ def test_a_picture_that_was_drawn_is_not_drawn_again(
 
     monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path / "kept"))
     chart = figure_chart(small.figures[0], small)
-    svg = save_figure(chart, tmp_path, "one", keep=True)
+    save_figures({"one": chart}, tmp_path, keep=True)
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda text: "drawn again")
-    assert save_figure(chart, tmp_path, "two", keep=True) == svg
+    save_figures({"two": chart}, tmp_path, keep=True)
     for kind in FORMATS:
         assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes()
     monkeypatch.setattr(vl_convert, "svg_to_png", lambda svg, scale: b"")
     monkeypatch.setattr(vl_convert, "svg_to_pdf", lambda svg: b"")
     other = chart.properties(title="another")
-    assert save_figure(other, tmp_path, "three", keep=True) == "drawn again"
+    save_figures({"three": other}, tmp_path, keep=True)
+    assert (tmp_path / "three.svg").read_text(encoding="utf-8") == "drawn again"
 
 
 @pytest.mark.parametrize(

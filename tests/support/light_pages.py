@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from steadytd.report import figures, pages
+from steadytd.report import figures, objects, pages
 
 DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
@@ -32,5 +32,6 @@ def light_pages() -> Iterator[None]:
 def no_pictures(patch: pytest.MonkeyPatch) -> None:
     """Pages whose pictures nobody looks at: none is drawn."""
     drawn = dict.fromkeys(("svg", "png", "pdf"), b"<svg></svg>")
-    patch.setattr(figures, "drawn", lambda text: drawn)
+    for room in (figures, objects):
+        patch.setattr(room, "drawn", lambda text, kinds=(): drawn)
     patch.setattr(pages, "library", lambda: "/* the script that draws */")

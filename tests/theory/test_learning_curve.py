@@ -129,12 +129,45 @@ def test_divergence_is_infinite_and_none_in_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["td:alpha=0.1,lam=0.5", "etd:alpha=0.1", "td:alpha=0.1,average=1"]
+    "text", ["td:alpha=0.05,lam=0.8", "etd_beta:alpha=0.05,beta=0.4", "td:alpha=0.05,average=1"]
 )
-def test_what_is_not_known_is_refused(text: str) -> None:
-    """Traces, memory and averages: an error that says what to do instead."""
+def test_what_does_not_close_is_estimated_and_says_so(text: str) -> None:
+    """200 runs against 1,000 others: mean squares within five standard errors of the difference.
+
+    Both have errors of their own, so that of 200 runs counts with that of 1,000.
+    """
+    p = st.problem("three_state")
+    curve = st.certify(p).learning_curve(text, steps=60)
+    assert curve.runs == 200 and curve.text.endswith("(estimated from 200 runs)")
+    np.testing.assert_allclose(curve.error**2, curve.bias**2 + curve.spread**2)
+    runs = st.run(p, text, steps=60, seeds=range(1_000, 2_000))
+    squares, steps = runs.errors[0] ** 2, runs.steps.tolist()
+    for t, error in zip(curve.step.tolist(), curve.error, strict=True):
+        if t in steps:
+            own = squares[:, steps.index(t)]
+            slack = 5.0 * own.std() * np.sqrt(1.0 / RUNS + 1.0 / curve.runs)
+            assert abs(own.mean() - error**2) <= slack + 1e-9 * error**2, t
+
+
+def test_what_is_not_known_is_refused() -> None:
+    c = st.certify("three_state")
     with pytest.raises(st.InputError, match="run it instead"):
-        st.certify("three_state").learning_curve(text, steps=10)
+        c.learning_curve("etd:alpha=0.1", steps=10**6)
+    with pytest.raises(st.InputError, match="compare curves of several"):
+        c.learning_curve("td", lam=0.5, alpha="best", steps=10)
+
+
+@pytest.mark.slow
+def test_the_curve_is_that_of_ten_thousand_runs() -> None:
+    """As above, with a third of the tolerance."""
+    curve = st.certify("three_state").learning_curve("perturbed_td:alpha=0.05,eta=0.6", steps=1000)
+    runs = st.run("three_state", "perturbed_td:alpha=0.05,eta=0.6", steps=1000, seeds=10_000)
+    squares, steps = runs.errors[0] ** 2, runs.steps.tolist()
+    seen = [t for t in curve.step.tolist() if t in steps]
+    assert len(seen) > 20
+    for t in seen:
+        own, error = squares[:, steps.index(t)], curve.error[curve.step.tolist().index(t)]
+        assert abs(own.mean() - error**2) <= 5.0 * own.std() / 100.0 + 1e-9 * error**2, t
 
 
 def test_many_steps_of_a_decay_are_refused() -> None:

@@ -204,7 +204,7 @@ def test_a_hole_among_step_sizes_is_not_missed(seed: int, ratio: float) -> None:
     found = mean_square(p, st.learner("tdc", alpha=1.0, ratio=ratio))
     assert found is not None
     limit, sizes = found.largest_alpha, found.mean_alpha * np.geomspace(1e-3, 1.0, 300)
-    zeroth, first, second = found._powers
+    zeroth, first, second = found._powers[:3]
     radii = [np.abs(np.linalg.eigvals(zeroth + a * first + a * a * second)).max() for a in sizes]
     small = [radius < 1.0 for radius in radii]
     changes = [i for i in range(299) if small[i] != small[i + 1]]
@@ -294,3 +294,18 @@ def test_the_command_says_none_where_small_steps_are_unbounded(
     cells = {row.split()[0]: row.split()[1:3] for row in rows if len(row.split()) > 2}
     assert cells["td"] == ["unbounded", "none"]
     assert cells["perturbed_td"] == ["bounded", "0.268"]
+
+
+@pytest.mark.parametrize("text", ["perturbed_td:alpha=1,eta=1.6", "gtd2:alpha=1,ratio=0.01"])
+def test_symmetry_leaves_out_nothing_that_decides(text: str) -> None:
+    """On Baird's problem a small space stands for all: the same radius at every step size."""
+    found = mean_square(st.problem("baird"), st.learner(text))
+    assert found is not None
+    small, whole = found._powers, found._all_powers
+    assert len(small.zeroth) < 30 and len(whole.zeroth) > 190
+    for alpha in found.mean_alpha * np.array([1e-3, 0.1, 0.7]):
+        radii = [
+            np.abs(np.linalg.eigvals(K[0] + alpha * K[1] + alpha**2 * K[2])).max()
+            for K in (small[:3], whole[:3])
+        ]
+        assert radii[0] == pytest.approx(radii[1], rel=1e-7)

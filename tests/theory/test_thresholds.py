@@ -14,6 +14,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.theory import thresholds
 from steadytd.theory.certificate import Certificate
+from steadytd.theory.thresholds import singular_at
 from tests.support.draws import examples, thinned
 from tests.support.helpers import random_problem
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, chained, drawn, realised
@@ -339,3 +340,20 @@ def threshold_with_traces(c: Certificate, lam: float) -> float:
     white = np.linalg.inv(np.linalg.cholesky(direct.G))
     A = white @ (X.T * c.problem.d_mu) @ inner @ X @ white.T
     return -float(np.linalg.eigvalsh((A + A.T) / 2)[0])
+
+
+def test_one_matrix_gives_the_values_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where S_0 + a S_1 is singular, with S_1 of half rank and of full rank."""
+    rng = np.random.default_rng(0)
+    for rank in (6, 12):
+        S0, S1 = (
+            rng.normal(size=(12, 12)),
+            rng.normal(size=(12, rank)) @ rng.normal(size=(rank, 12)),
+        )
+        slow = singular_at(S0, S1)
+        monkeypatch.setattr("steadytd.theory.thresholds.LARGE_PAIRS", 0)
+        fast = singular_at(S0, S1)
+        monkeypatch.undo()
+        one, other = (a[np.abs(a) < 1e6] for a in (slow, fast))
+        assert len(one) == len(other) == rank
+        assert np.abs(one[:, None] - other).min(axis=1) == pytest.approx(0.0, abs=1e-7)

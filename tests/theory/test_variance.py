@@ -8,7 +8,7 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.variance import variance
+from steadytd.theory.variance import noise, variance
 from tests.support.realised import KINDS, drawn
 
 
@@ -75,3 +75,14 @@ def test_the_certificate_has_both_verdicts() -> None:
     assert Certificate(c.problem).variance("etd_beta", beta=0.1).finite
     assert c.advice[-1].numbers["finite_variance"]
     assert c.advice[-1].numbers["learner"] != "etd"
+
+
+@pytest.mark.parametrize("text", ["etd_beta:beta=0.4", "td:lam=0.5", "vtrace:lam=0.9"])
+def test_iteration_finds_what_elimination_finds(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Growth and noise of large problems, on one small enough for both."""
+    learner = st.learner(text, alpha=0.1)
+    one, other = drawn("wide", 1), drawn("wide", 1)
+    growth, found = variance(one, learner).growth, noise(one, learner)
+    monkeypatch.setattr("steadytd.theory.variance.LARGE", 4)
+    assert variance(other, learner).growth == pytest.approx(growth, rel=1e-9)
+    assert noise(other, learner) == pytest.approx(found, rel=1e-9)

@@ -15,18 +15,24 @@ from typing import Any
 RENDERER = "steadytd.report.objects"
 
 
-class Displayable:
+class InNotebooks:
+    """What a notebook shows in place of `repr`."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Sentences, tables and a small chart."""
+        html: str = _renderer().html(self)
+        return html
+
+
+class Displayable(InNotebooks):
     """What every result has: `print`, a notebook's view, `plot`, `report`, `to_csv`."""
 
     def __str__(self) -> str:
         """The text that the command line prints."""
         text: str = _renderer().text(self)
         return text
-
-    def _repr_html_(self) -> str:
-        """The same in a notebook, with a chart."""
-        html: str = _renderer().html(self)
-        return html
 
     def plot(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,15 +12,18 @@ import typer
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import number
 from steadytd.cli.console import (
+    Full,
     Json,
     is_log,
     out,
-    plain,
     print_json,
+    print_parts,
     print_prose,
-    table,
 )
+from steadytd.report.text import Line, Table
 
+FENCED = re.compile(r"```\n(.*?)\n```", re.DOTALL)  # an equation of a law's text
+FEW = 16  # names that have a line each without --full
 KINDS = ("problems", "learners", "studies")
 SHOWN = ("problem", "learner", "log")
 
@@ -42,6 +46,7 @@ def list_names(
         str,
         typer.Argument(help="problems, learners or studies; default: all.", autocompletion=kinds),
     ] = "",
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """List the problems, the learners or the studies that come with the package.
@@ -70,8 +75,12 @@ def list_names(
         print_json(rows if not kind else rows.popitem()[1])
         return
     for title, texts in found.items():
-        lines = [(plain(name), plain(text)) for name, text in texts.items()]
-        out.print(table(title, ("name", "what it is"), lines))
+        if full or (kind and len(texts) <= FEW):
+            print_parts([Table(title, ("name", "what it is"), list(texts.items()))])
+        else:
+            print_parts([Line(", ".join(texts), head=title)])
+    if not full:
+        out.print("What they are: --full. One of them: steadytd show NAME.", highlight=False)
 
 
 def show(
@@ -90,6 +99,7 @@ def show(
     program: Annotated[
         bool, typer.Option("--program", help="What one step of the learner does, in order.")
     ] = False,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Show one problem, learner or log in full.
@@ -109,11 +119,11 @@ def show(
     """
     kind, name = _kind(what)
     if kind == "problem":
-        _show_problem(name, as_json)
+        _show_problem(name, full, as_json)
     elif kind == "log":
         _show_log(name, as_json)
     else:
-        _show_learner(name, kernel, program, as_json)
+        _show_learner(name, kernel, program, full, as_json)
 
 
 def _kind(what: list[str]) -> tuple[str, str]:
@@ -159,8 +169,8 @@ def _show_log(name: str, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    rows = [(key.replace("_", " "), plain(_fact(value))) for key, value in facts.items()]
-    out.print(table(plain(repr(log)), ("quantity", "value"), rows))
+    rows = [(key.replace("_", " "), _fact(value)) for key, value in facts.items()]
+    print_parts([Table(repr(log), ("quantity", "value"), rows)])
 
 
 def _fact(value: object) -> str:
@@ -172,7 +182,7 @@ def _fact(value: object) -> str:
     return "not counted" if value is None else f"{value:,}"
 
 
-def _show_problem(name: str, as_json: bool) -> None:
+def _show_problem(name: str, full: bool, as_json: bool) -> None:
     import numpy as np
 
     from steadytd.problems import problem
@@ -200,9 +210,10 @@ def _show_problem(name: str, as_json: bool) -> None:
     if as_json:
         print_json({**facts, "doc": p.doc})
         return
-    print_prose(p.doc or p.name)
-    rows = [(key.replace("_", " "), plain(_short(value))) for key, value in facts.items()]
-    out.print(table("", ("quantity", "value"), rows[2:]))
+    rows = [(key.replace("_", " "), _short(value)) for key, value in facts.items()]
+    print_parts([Line(p.summary, head=p.name), Table("", ("quantity", "value"), rows[2:])])
+    if full:
+        print_prose(p.doc or p.name)
 
 
 def _short(value: object) -> str:
@@ -216,11 +227,11 @@ def _short(value: object) -> str:
     return number(value) if isinstance(value, float) else str(value)
 
 
-def _show_learner(name: str, kernel: bool, program: bool, as_json: bool) -> None:
+def _show_learner(name: str, kernel: bool, program: bool, full: bool, as_json: bool) -> None:
     from steadytd.engine.active import programs
     from steadytd.engine.block import Block
     from steadytd.learners import law_of
-    from steadytd.report.learner_pages import param_rows
+    from steadytd.report.learner_pages import param_rows, sections
 
     law = law_of(name)
     if kernel:
@@ -234,9 +245,11 @@ def _show_learner(name: str, kernel: bool, program: bool, as_json: bool) -> None
     if as_json:
         print_json({"name": law.name, "summary": law.summary, "params": params, "doc": law.doc})
         return
-    print_prose(law.doc)
     rows = [
         (p["name"], p["meaning"], p["range"], "required" if p["default"] is None else p["default"])
         for p in params
     ]
-    out.print(table("Hyper-parameters", ("name", "meaning", "range", "default"), rows))
+    print_parts([Line(law.summary, head=law.name)])
+    update = sections(law.doc)["Update"]
+    print_prose(law.doc if full else FENCED.sub(lambda m: textwrap.indent(m[1], "    "), update))
+    print_parts([Table("Hyper-parameters", ("name", "meaning", "range", "default"), rows)])

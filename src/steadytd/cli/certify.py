@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import number
 from steadytd.cli.console import (
     WHOLE,
+    Full,
     Json,
     NoFigures,
     Open,
-    coloured,
     command_line,
     err,
-    finding_lines,
     is_log,
     out,
     plain,
+    print_answer,
     print_json,
     print_page,
+    print_parts,
     require_page,
-    table,
 )
 from steadytd.cli.evaluate import FEATURES, Discount, Estimate, Map, Target, opened
 
 if TYPE_CHECKING:
     from steadytd.evaluation.result import Evaluation
     from steadytd.logs.log import Log
+    from steadytd.report.text import Table
     from steadytd.theory.certificate import Certificate
 
 LEAVE = "leave it out"
@@ -77,6 +76,7 @@ def certify(
         Path | None,
         typer.Option(help="Write a proof here: is A(eta) positive definite, at the one --eta?"),
     ] = None,
+    full: Full = False,
     show: Open = False,
     no_figures: NoFigures = False,
     as_json: Json = False,
@@ -140,7 +140,7 @@ def certify(
         _write_proof(problem, eta or [], policy or 0, proof)
     if directory is not None:
         require_writable(directory)
-    from steadytd.report.certificate.page import write_certificate
+    from steadytd.report.certificate.page import answer, rest, write_certificate
     from steadytd.theory.certificate import certify as do
 
     etas, page = eta or [], None
@@ -149,8 +149,10 @@ def certify(
         runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
         asked = [_asked(c, text) for text in learner or ()]
         document = c.to_dict(etas, cures=cures) if as_json else {}
-        tables = [] if as_json else [*_tables(c, etas, cures=cures), *_single_runs(runs, alpha)]
-        tables += [_asked_table(asked)] if asked else []
+        parts = [] if as_json else answer(c, etas, cures=cures)
+        parts += [] if as_json or alpha is None else [_single_runs(runs, alpha)]
+        parts += [_asked_table(asked)] if asked and not as_json else []
+        others = rest(c, cures=cures) if full and not as_json else []
         if directory is not None:
             status.update("drawing")
             page = write_certificate(
@@ -160,8 +162,7 @@ def certify(
         at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
         print_json(document | at | ({"asked": asked} if asked else {}))
     else:
-        for part in tables:
-            out.print(part, highlight=False)
+        print_answer(parts, others, full)
     print_page(page, show, as_json)
 
 
@@ -189,57 +190,6 @@ def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> No
     err.print(text, highlight=False, soft_wrap=True)
 
 
-def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[RenderableType]:
-    """What the terminal shows: the verdict, the findings, thresholds, learners, cures."""
-    from steadytd.report.certificate.cures import cure_rows
-    from steadytd.report.certificate.page import findings, learner_rows, threshold_rows, verdict
-    from steadytd.theory.recommend import adaptive
-
-    yield f"[bold]{coloured(c.td_stable, plain(verdict(c, cures=cures)))}[/]\n"
-    for finding in findings(c, etas, cures=cures):
-        yield from finding_lines(f"[bold]{finding.code}[/]", finding.text)
-    rows = [(r["name"], r["value"], r["text"]) for r in threshold_rows(c)]
-    yield table("\nPenalties", ("threshold", ">eta", "meaning"), rows)
-    learners = [
-        (
-            plain(r["name"]) + (" [bold green]*[/]" if r["recommended"] else ""),
-            "stable" if r["stable"] else "unstable",
-            r["variance"],
-            r["error"],
-            r["alpha"],
-        )
-        for r in learner_rows(c, cures=cures)
-    ]
-    title = (
-        "Learners (* recommended): is the mean update stable, is the variance of the\n"
-        "traces finite, error of the fixed point, largest constant step size\n"
-        "(none: unstable; empty: not known, or there is none)"
-    )
-    yield table(title, ("learner", "mean", "variance", ">error", ">alpha"), learners)
-    yield f"{adaptive()}\n"
-    if cures:
-        parts = ("short", "unstable", "best", "error", "noise", "alpha")
-        title = (
-            "Cures: amounts that are not stable (*: found by a scan), the best amount,\n"
-            "error of its fixed point, noise of its updates, largest step size for bounded\n"
-            "second moments where known (scaled, outside: penalties with traces, lam 0.5)"
-        )
-        heads = ("cure", "unstable", ">best", ">error", ">noise", ">alpha")
-        yield table(title, heads, [[r[part] for part in parts] for r in cure_rows(c)])
-    if etas:
-        asked = [
-            (
-                number(r["eta"]),
-                "stable" if r["stable"] else "unstable",
-                number(r["error"]),
-                number(r["error_bound"]) or "none",
-            )
-            for r in c.path(etas).to_dicts()
-        ]
-        columns = ("eta", "mean update", ">error", ">error bound")
-        yield table("Penalties asked about", columns, asked)
-
-
 def _asked(c: Certificate, text: str) -> dict[str, Any]:
     """One learner that was asked about: its mean update, and the error of its fixed point."""
     learner = c.resolved(text)
@@ -252,43 +202,38 @@ def _asked(c: Certificate, text: str) -> dict[str, Any]:
     }
 
 
-def _asked_table(asked: list[dict[str, Any]]) -> RenderableType:
+def _asked_table(asked: list[dict[str, Any]]) -> Table:
+    from steadytd.report.text import Table
+
     rows = [
-        (
-            plain(row["learner"]),
-            coloured(row["stable"], "stable" if row["stable"] else "unstable"),
-            number(row["error"]),
-            number(row["largest_alpha"], 3),
-        )
+        (row["learner"], "stable" if row["stable"] else "unstable", number(row["error"]),
+         number(row["largest_alpha"], 3))
         for row in asked
-    ]
+    ]  # fmt: skip
     title = (
-        "\nLearners asked about: is the mean update stable, error of its fixed point,\n"
-        "largest constant step size at which the mean converges"
+        "Learners asked about: is the mean update stable, error of its fixed point, largest "
+        "constant step size at which the mean converges"
     )
-    return table(title, ("learner", "mean", ">error", ">alpha"), rows)
+    return Table(title, ("learner", "!mean", ">error", ">alpha"), rows)
 
 
-def _single_runs(rows: list[dict[str, Any]], alpha: float | None) -> Iterator[RenderableType]:
-    if alpha is None:
-        return
+def _single_runs(rows: list[dict[str, Any]], alpha: float) -> Table:
+    from steadytd.report.certificate.page import SINGLE_RUNS
+    from steadytd.report.text import Table
+
     bounded = {None: "", True: "bounded", False: "unbounded"}
     lines = [
-        (
-            plain(r["learner"]),
-            bounded[r["bounded"]],
-            "none" if r["mean_square_alpha"] == 0.0 else number(r["mean_square_alpha"], 3),
-            number(r["error"]),
-            number(r["spread"]),
-        )
+        (r["learner"], bounded[r["bounded"]],
+         "none" if r["mean_square_alpha"] == 0.0 else number(r["mean_square_alpha"], 3),
+         number(r["error"]), number(r["spread"]), SINGLE_RUNS[r["almost_sure"]])
         for r in rows
-    ]
+    ]  # fmt: skip
     title = (
-        f"Single runs at alpha = {number(alpha)}: are second moments bounded,\n"
-        "up to which alpha (none: not at small ones); error of the\n"
-        "fixed point; how far a long run is from it (empty: not known)"
+        f"Single runs at alpha = {number(alpha)}: are second moments bounded, up to which alpha "
+        "(none: not at small ones); error of the fixed point; how far a long run is from it; "
+        "do almost all runs settle or grow (empty: not known)"
     )
-    yield table(title, ("learner", "mean square", ">alpha", ">error", ">spread"), lines)
+    return Table(title, ("learner", "!mean square", ">alpha", ">error", ">spread", "runs"), lines)
 
 
 ABOUT_RATIOS = {
@@ -303,14 +248,16 @@ def _certify_log(log: Log, etas: list[float], as_json: bool, **settings: Any) ->
     `settings` are those of `evaluate`.
     """
     from steadytd.base.progress import reporting
-    from steadytd.cli.evaluate_page import print_findings, print_stability, print_verdicts
     from steadytd.evaluation.evaluate import evaluate
     from steadytd.report.evaluation.text import (
         estimate_text,
+        finding_lines,
         findings_by_level,
         interval_text,
-        stability_verdicts,
+        stability_lines,
+        stability_table,
     )
+    from steadytd.report.text import Table
 
     learners = ["lstd", *(f"perturbed_td:eta={eta!r}" for eta in dict.fromkeys(etas))]
     with reporting(None, "reading") as update:
@@ -322,24 +269,20 @@ def _certify_log(log: Log, etas: list[float], as_json: bool, **settings: Any) ->
         rest = {name: document[name] for name in names}
         print_json({"stability": document["stability"], "penalties": asked, **rest})
         return
-    print_verdicts(stability_verdicts(e))
-    print_stability(e, f"Stability from {e.log.rows:,} rows, {e.settings['features']}")
+    print_parts(stability_lines(e))
+    title = f"Stability from {e.log.rows:,} rows, {e.settings['features']}"
+    print_parts([stability_table(e)._replace(title=title)])
     if asked:
         stable = {True: "stable", False: "not stable", None: "not known"}
         rows = [
-            (
-                plain(row["target"]),
-                number(row["eta"]),
-                stable[row["stable"]],
-                estimate_text(row["value"], row["lo"], row["hi"]),
-                interval_text(row["lo"], row["hi"]),
-            )
+            (row["target"], number(row["eta"]), stable[row["stable"]],
+             estimate_text(row["value"], row["lo"], row["hi"]), interval_text(row["lo"], row["hi"]))
             for row in asked
-        ]
-        heads = ("target", ">eta", "mean update", ">value", ">95 % interval")
-        out.print(table("Penalties asked about", heads, rows))
+        ]  # fmt: skip
+        heads = ("target", ">eta", "!mean update", ">value", ">95 % interval")
+        print_parts([Table("Penalties asked about", heads, rows)])
     warnings, _ = findings_by_level(e)
-    print_findings("Warnings", "yellow", [w for w in warnings if w.code in ABOUT_RATIOS])
+    print_parts(finding_lines("Warnings", [w for w in warnings if w.code in ABOUT_RATIOS]))
     out.print(
         "The interval is that of the threshold, for the chance of which episodes were logged. "
         "Above the threshold the mean update is stable, also with the same features combined or "

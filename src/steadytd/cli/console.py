@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, ConsoleDimensions, RenderableType
+from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
-from rich.padding import Padding
-from rich.text import Text
 
 from steadytd.base.errors import InputError, visible
 from steadytd.base.json import json_text
@@ -67,6 +65,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 Threads = Annotated[
     int | None, typer.Option(**WHOLE, help="Number of threads; default: all processors.")
 ]
+Full = Annotated[bool, typer.Option("--full", help="Print the rest, too, not only the answer.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
 NoFigures = Annotated[
     bool, typer.Option("--no-figures", help="No SVG, PNG, PDF; the page draws its figures itself.")
@@ -116,28 +115,33 @@ def plain(given: object) -> str:
     return escape(visible(str(given)))
 
 
-def coloured(good: bool, text: str) -> str:
-    """Our own text as markup, green or yellow."""
-    return f"[{'green' if good else 'yellow'}]{text}[/]"
-
-
 def say(remark: str) -> None:
     """A remark on standard error."""
     err.print(plain(remark), highlight=False, soft_wrap=True)
 
 
-def finding_lines(head: str, given: str, remedy: str = "") -> Iterator[RenderableType]:
-    """A finding below its head, which is markup; a remedy comes last."""
-    yield f"{head}:"
-    for line, style in ((given, ""), (remedy, "italic")):
-        if line:
-            yield Padding(Text(visible(line), style), (0, 0, 0, 2), expand=False)
+def print_parts(parts: Iterable[text.Line | text.Table | str]) -> None:
+    """Sentences and tables, as wide as the terminal."""
+    for part in parts:
+        if isinstance(part, text.Table):
+            out.print(text.drawn(part, out.width))
+        else:
+            line = part if isinstance(part, text.Line) else text.Line(part)
+            out.print(text.styled(line), highlight=False)
 
 
-def print_finding(head: str, given: str, remedy: str = "") -> None:
-    """Print a finding."""
-    for line in finding_lines(head, given, remedy):
-        out.print(line, highlight=False)
+def print_answer(
+    parts: Iterable[text.Line | text.Table | str],
+    rest: Iterable[text.Line | text.Table | str],
+    full: bool,
+) -> None:
+    """What fits on the first screen; with `full` the rest, too, and else how to see it."""
+    print_parts(parts)
+    if full:
+        out.print()
+        print_parts(rest)
+    elif out.is_terminal:
+        out.print("[dim]More: the same command with --full.[/]", highlight=False)
 
 
 def print_json(document: object) -> None:
@@ -168,8 +172,3 @@ def prose(given: str) -> list[str]:
         else re.sub(r"::$", ":", " ".join(block.split()))
         for block in blocks
     ]  # fmt: skip
-
-
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> RenderableType:
-    """A table as wide as the terminal; see `report.text`. Names that others chose are `plain`."""
-    return text.table(title, columns, rows, out.width)

@@ -13,12 +13,14 @@ import typer
 from steadytd.base.errors import InputError, unknown
 from steadytd.cli.console import (
     WHOLE,
+    Full,
     Json,
     Open,
     Threads,
     command_line,
     err,
     out,
+    print_answer,
     print_json,
     print_page,
     require_page,
@@ -113,9 +115,7 @@ def evaluate(
     sample: Annotated[
         bool, typer.Option("--sample", help="Evaluate a small log that comes with the package.")
     ] = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="Print all learners, findings and diagnostics, too.")
-    ] = False,
+    full: Full = False,
     require: Annotated[
         str | None,
         typer.Option(
@@ -205,14 +205,14 @@ def evaluate(
 
 def _print(e: Evaluation, gate: Gate | None, full: bool, as_json: bool, line: bool) -> None:
     """The answer, and whether it meets what is required."""
-    from steadytd.cli.evaluate_page import show
+    from steadytd.report.evaluation.text import answer, rest
 
     if gate is not None and line:
         out.print(json.dumps(gate.to_dict()), markup=False, highlight=False, soft_wrap=True)
     elif as_json:
         print_json(e.to_dict() | ({} if gate is None else {"required": gate.to_dict()}))
     else:
-        show(e, full)
+        print_answer(answer(e, full=full), rest(e) if full else [], full)
         if gate is not None:
             out.print(f"\n{gate.text}", markup=False, highlight=False)
 

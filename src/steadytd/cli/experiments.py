@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from steadytd.cli.console import (
     WHOLE,
+    Full,
     Json,
     NoFigures,
     Open,
     Threads,
-    coloured,
     command_line,
     err,
-    out,
-    plain,
+    print_answer,
     print_json,
     print_page,
+    print_parts,
     require_page,
-    table,
 )
-
-if TYPE_CHECKING:
-    from steadytd.reproduction.verdict import Row
-    from steadytd.runs.result import Result
 
 
 def reproduce(
@@ -42,6 +37,7 @@ def reproduce(
     directory: Annotated[
         Path, typer.Option("--out", help="Where figures, curves and report go.")
     ] = Path("results/reproduce"),
+    full: Full = False,
     show: Open = False,
     no_figures: NoFigures = False,
     as_json: Json = False,
@@ -65,48 +61,15 @@ def reproduce(
     check_request(figure or (), runs, seed)
     require_writable(directory)
     done = do(figure or (), runs=runs, seed=seed, supplement=supplement)
-    from steadytd.report.reproduction import write_reproduction
+    from steadytd.report.reproduction import answer, rest, write_reproduction
 
     with err.status("drawing figures"):
         report = write_reproduction(done, directory, pictures=not no_figures)
     if as_json:
         print_json([row.to_dict() for row in done.rows])
     else:
-        _print_rows([row for row in done.rows if row.figure], "Figures of the paper")
-        _print_rows(
-            [row for row in done.rows if not row.figure],
-            "Supplement (a: alpha 1e-3, b: 1e-4, c: 1e-5, d: 1e-6)",
-        )
-        out.print(f"\n{done.summary}", highlight=False)
+        print_answer(answer(done), rest(done), full)
     print_page(report, show, as_json)
-
-
-def _print_rows(rows: list[Row], title: str) -> None:
-    from steadytd.base.numbers import interval, with_error
-
-    if not rows:
-        return
-    lines = []
-    notes = []
-    for row in rows:
-        theory = interval(row.theory_low, row.theory_high)
-        if row.because:
-            notes.append(f"{row.name}, {row.label}: {row.because}")
-        measured = with_error(row.measured, row.stderr)
-        shown = row.name.split()[-1], row.label, row.paper_says or "-", theory, measured
-        lines.append((*shown, _verdicts(row, len(notes))))
-    columns = ("", "learner", "paper", ">theory", ">measured", "=agrees with")
-    out.print(table(f"{title}: error at the last step", columns, lines))
-    for number, note in enumerate(notes, 1):
-        out.print(f"({number}) {plain(note)}", highlight=False)
-
-
-def _verdicts(row: Row, note: int) -> str:
-    """With what the row agrees, or the number of the note that says why it does not."""
-    off = [what for what, agreed in (("theory", row.agrees_theory), ("paper", row.agrees_paper))
-           if agreed is False]  # fmt: skip
-    agreed = "theory" if row.agrees_paper is None else "both"
-    return coloured(not off, f"not {' or '.join(off)} ({note})" if off else agreed)
 
 
 def run(
@@ -129,6 +92,7 @@ def run(
     directory: Annotated[
         Path | None, typer.Option("--out", help="Write run.html, its picture and all numbers here.")
     ] = None,
+    full: Full = False,
     show: Open = False,
     no_figures: NoFigures = False,
     as_json: Json = False,
@@ -160,22 +124,7 @@ def run(
     if as_json:
         print_json(result.summary.to_dicts())
     else:
-        _print_run(result)
+        from steadytd.report.run import answer
+
+        print_parts(answer(result, full=full))
     print_page(page, show, as_json)
-
-
-def _print_run(result: Result) -> None:
-    from steadytd.report import run as report
-
-    rows = [
-        (
-            plain(row["learner"]),
-            row["mean"],
-            row["final"],
-            coloured(row["ended"] == "settled", row["ended"]),
-        )
-        for row in report.rows(result)
-    ]
-    out.print(table(plain(report.title(result)), report.COLUMNS, rows))
-    for text in report.sentences(result):
-        out.print(plain(text), highlight=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from steadytd.cli.console import (
+    Full,
     Json,
     NoFigures,
     Open,
@@ -15,13 +16,14 @@ from steadytd.cli.console import (
     err,
     out,
     plain,
+    print_answer,
     print_json,
     print_page,
+    print_parts,
     say,
-    table,
 )
 
-FIRST = 2  # sentences that the terminal shows too; the page has all
+FIRST = 12  # rows of the table without --full
 
 
 def study_names(incomplete: str) -> list[str]:
@@ -50,6 +52,7 @@ def study(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Discard earlier results in the directory.")
     ] = False,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Run a study, or continue one: finished blocks are not run again.
@@ -65,7 +68,7 @@ def study(
     """
     from steadytd.base.numbers import count
     from steadytd.base.progress import reporting
-    from steadytd.report.study.page import best_table
+    from steadytd.report.study.text import best_table
     from steadytd.studies.results import best_rows
     from steadytd.studies.study import study as load
 
@@ -86,7 +89,11 @@ def study(
     if as_json:
         print_json(best_rows(results))
         return
-    out.print(table(*best_table(results)))
+    best = best_table(results)
+    left = 0 if full else max(0, len(best.rows) - FIRST)
+    print_parts([best._replace(rows=best.rows[: len(best.rows) - left])])
+    if left:
+        out.print(f"{left} more rows: --full.", highlight=False)
     out.print(f"results: [bold]{plain(results.directory)}[/]", highlight=False)
     files = dict.fromkeys(spec.own.files.values())
     law = "".join(f" --law {plain(path)}" for path in files)
@@ -102,6 +109,7 @@ def report(
             help="A Python file that defines laws of the study; it is run. Repeatable.",
         ),
     ] = None,
+    full: Full = False,
     show: Open = False,
     no_figures: NoFigures = False,
     as_json: Json = False,
@@ -134,56 +142,7 @@ def report(
     if as_json:
         print_json(document)
     else:
-        _print_study(document)
+        from steadytd.report.study.text import answer, rest
+
+        print_answer(answer(document, full=full), rest(document), full)
     print_page(page, show, as_json)
-
-
-def _print_study(document: dict[str, Any]) -> None:
-    if len(document["problems"]) > 1:  # of one problem it comes below
-        out.print(f"[bold]{plain(document['headline'])}[/]", highlight=False)
-    out.print(plain(document["size"]), highlight=False)
-    for problem in document["problems"]:
-        _print_problem(problem, document["criterion"])
-    out.print()
-
-
-def _print_problem(problem: dict[str, Any], criterion: str) -> None:
-    """The learners of one problem at their best, and the first findings."""
-    from steadytd.base.numbers import number
-    from steadytd.studies.analysis.tables import LEVELS, short
-
-    found = [{name: b["steps_to"][name]["step"] for name in LEVELS} for b in problem["best"]]
-    reached = [name for name in LEVELS if any(steps[name] is not None for steps in found)]
-    rows = []
-    for b, steps in zip(problem["best"], found, strict=True):
-        seen, stable = b["predicted_asymptote"], b["predicted_stable_share"]
-        theory = "" if stable is None else "unstable" if seen is None else number(seen)
-        settings = ", ".join(f"{k} {short(v)}" for k, v in b["settings"].items())
-        speed = ["-" if steps[name] is None else f"{steps[name]:,}" for name in reached]
-        head = (b["rank"], plain(b["algorithm"]), plain(settings), f"{b['configurations']:,}")
-        rows.append((*head, _mean(b["measured"]), _mean(b["final"]), theory, *speed))
-    stage = "fresh seeds" if problem["fresh_seeds"] else "the grid's seeds"
-    title = f"\n{plain(problem['problem'])}: {criterion}, {stage} (mean ± standard error)"
-    columns = ("#", "learner", "at its best", ">of", ">error", ">final", ">theory")
-    out.print(table(title, (*columns, *(f">{name}" for name in reached)), rows))
-    note = "of: number of configurations tried."
-    if reached:
-        note += (
-            f" {', '.join(reached)}: the median step by which the error had been below that "
-            "share of the error at w0 (-: never)."
-        )
-    out.print(note, highlight=False)
-    lines = [(line["topic"], line["text"]) for line in problem["summary"]]
-    caveats = [("Caveat", caveat) for caveat in problem["caveats"]]
-    for topic, text in (*lines[:FIRST], *caveats):
-        out.print(f"[bold]{topic}.[/] {plain(text)}", highlight=False)
-    if more := ", ".join(topic[0].lower() + topic[1:] for topic, _ in lines[FIRST:]):
-        out.print(f"More in the page: {plain(more)}.", highlight=False)
-
-
-def _mean(mean: dict[str, Any]) -> str:
-    from steadytd.base.numbers import with_error
-
-    if mean["diverged"]:
-        return f"overflowed on {mean['diverged']} of {mean['seeds']}"
-    return with_error(mean["value"], mean["stderr"])

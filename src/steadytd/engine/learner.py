@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.base.display import Displayable
+from steadytd.base.display import Displayable, InNotebooks
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
 from steadytd.base.numbers import count, whole
@@ -255,7 +255,7 @@ class OnlineLearner(Displayable):
         return 1.0 if rho is None else rho
 
 
-class Learner(Settings):
+class Learner(InNotebooks, Settings):
     """A law and its hyper-parameters, checked; see `Settings`, which is all that a block needs.
 
     `str(learner)` is its text form: the name, then every hyper-parameter that has no default or

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats
+from steadytd.base.arrays import Bools, Floats, frozen
 from steadytd.base.errors import InputError
+from steadytd.mdp.cached import cached
 from steadytd.mdp.scales import RowSpace, column_lengths, power_of_two
 from steadytd.mdp.sparse import dense
 
@@ -214,19 +215,22 @@ class Moments:
     @cached_property
     def G(self) -> Floats:
         """Phi' D Phi."""
-        return self.weighted(np.eye(len(self.d)))
+        return np.asarray((self.Phi * self.d[:, None]).T @ self.Phi)
 
     def weighted(self, inner: Floats) -> Floats:
         """Phi' D inner Phi."""
         return np.asarray(self.Phi.T @ (self.d[:, None] * inner) @ self.Phi)
 
+    @cached(4)
     def A(self, lam: float = 0.0) -> Floats:
-        """Phi' D (I - lam P_gamma)^-1 (I - P_gamma) Phi."""
-        return self.weighted(self.resolvent(lam) @ (np.eye(len(self.d)) - self.P_gamma))
+        """Phi' D (I - lam P_gamma)^-1 (I - P_gamma) Phi, read-only."""
+        step = np.eye(len(self.d)) - self.P_gamma
+        return frozen(self.weighted(step if lam == 0.0 else self.resolvent(lam) @ step))
 
     def b(self, lam: float = 0.0) -> Floats:
         """Phi' D (I - lam P_gamma)^-1 r_pi."""
-        return np.asarray(self.Phi.T @ (self.d * (self.resolvent(lam) @ self.r_pi)))
+        collected = self.r_pi if lam == 0.0 else self.resolvent(lam) @ self.r_pi
+        return np.asarray(self.Phi.T @ (self.d * collected))
 
     def B(self, lam: float = 0.0) -> Floats:
         """(1 - lam) E[z x_next' gamma_next] transposed: the matrix of the gradient correction.

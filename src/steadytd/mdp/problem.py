@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steadytd.base.arrays import Bools, Floats, Longs, frozen
+from steadytd.base.display import InNotebooks
 from steadytd.base.errors import InputError, visible
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.mdp import checks
@@ -23,7 +24,7 @@ TEXTS = ("name", "summary", "doc")
 FORMAT = 1
 
 
-class Problem:
+class Problem(InNotebooks):
     """Evaluate the policy `pi` from a stream made by the policy `mu`, with features `Phi`.
 
     ========== ======================= ====================================================

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,17 +37,14 @@ else:
 
     alt = _Altair()
 
-__all__ = ["COLOURS", "FORMATS", "alt", "curves_chart", "save_figure", "save_figures"]
+__all__ = ["COLOURS", "FORMATS", "alt", "curves_chart", "save_figures"]
 
 FORMATS = ("svg", "png", "pdf")
 SHARPNESS = 1.5  # pixels per point of a PNG
 POINTS = 250  # per curve: more cannot be told apart on paper
 DECADES = 5.0  # a ratio beyond which an axis is logarithmic
 LEAST = 1e-12  # errors below are drawn as this
-THOUSANDS = (
-    "datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + 'M' : "
-    "datum.value >= 1000 ? format(datum.value / 1000, ',') + 'k' : datum.value"
-)
+UNITS = ((1e6, "million steps"), (1e3, "thousand steps"), (1.0, "step"))  # of an axis of steps
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 FONT = "DejaVu Sans, Helvetica, Arial, sans-serif"
 RMSE = "error (RMSE)"
@@ -106,13 +103,7 @@ def curves_chart(
     A band reaches from low to high, whose names in the tooltip are `band`; without it there is
     none. A sign marks where a line leaves the picture, by `points` (default: the rows).
     """
-    steps = [row["step"] for row in rows]
-    x_scale = alt.Scale(
-        type="log" if log_steps else "linear", domain=[min(steps), max(steps)], nice=False
-    )
-    decades = [10**k for k in range(1 + int(np.log10(max(steps))))] if log_steps else alt.Undefined
-    ticks = alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6, values=decades)
-    x = alt.X("step:Q", title="step", scale=x_scale, axis=ticks)
+    x = step_axis([row["step"] for row in rows], log_steps)
     y = alt.Y("mean:Q", title=what, scale=axis.scale(), axis=tick_axis(axis))
     colour, dash = channels("learner", found, columns=1 if len(found) < 5 else 3)
     drawn = []
@@ -130,6 +121,21 @@ def curves_chart(
     return alt.layer(*drawn).properties(
         width=size[0], height=size[1], title=title, usermeta={"toggle": "learner"}
     )
+
+
+def step_axis(steps: Sequence[int], log: bool) -> Any:
+    """An axis of steps; its numbers are of one kind, and its title says which."""
+    most = max(steps)
+    unit, title = (
+        (1.0, "step") if log else next(u for u in UNITS if most >= 2.0 * u[0] or u[0] == 1)
+    )
+    scale = alt.Scale(type="log" if log else "linear", domain=[min(steps), most], nice=False)
+    decades = [10**k for k in range(1 + int(np.log10(most)))] if log else alt.Undefined
+    label = (
+        f"format(datum.value / {unit:.0f}, ',.10~g')" if unit > 1 else "format(datum.value, ',')"
+    )
+    axis = alt.Axis(labelExpr=label, grid=False, tickCount=6, values=decades)
+    return alt.X("step:Q", title=title, scale=scale, axis=axis)
 
 
 def interval_ends(mean: Floats, half: Floats, log: bool) -> tuple[Floats, Floats]:
@@ -241,12 +247,6 @@ def styled(chart: Any) -> Any:
     )
 
 
-def save_figure(chart: Any, directory: Path, name: str, keep: bool = False) -> str:
-    """Write NAME.svg, NAME.png and NAME.pdf; return the SVG."""
-    save_figures({name: chart}, directory, keep)
-    return (directory / f"{name}.svg").read_text(encoding="utf-8")
-
-
 def save_figures(charts: Mapping[str, Any], directory: Path, keep: bool = False) -> None:
     """Write NAME.svg, NAME.png and NAME.pdf of each chart or description.
 
@@ -267,23 +267,22 @@ def _drawn_once(text: str) -> dict[str, bytes]:
     return {kind: content.tobytes() for kind, content in found.items()}
 
 
-def drawn(text: str) -> dict[str, bytes]:
+def drawn(text: str, kinds: Sequence[str] = FORMATS) -> dict[str, bytes]:
     """The files of a description, by their endings."""
     import vl_convert
 
     svg = vl_convert.vegalite_to_svg(text)
-    png = vl_convert.svg_to_png(svg, scale=SHARPNESS)
-    return {"svg": svg.encode(), "png": png, "pdf": vl_convert.svg_to_pdf(svg)}
+    make: dict[str, Callable[[], bytes]] = {
+        "svg": svg.encode,
+        "png": lambda: vl_convert.svg_to_png(svg, scale=SHARPNESS),
+        "pdf": lambda: vl_convert.svg_to_pdf(svg),
+    }
+    return {kind: make[kind]() for kind in kinds}
 
 
 def described(chart: Any) -> dict[str, Any]:
     """The description of a chart in Vega-Lite; a description is one already."""
     return chart if isinstance(chart, dict) else dict(drawable(chart.to_dict(validate=False)))
-
-
-def descriptions(charts: Mapping[Any, Any]) -> dict[Any, dict[str, Any]]:
-    """The descriptions of those charts that there are."""
-    return {key: described(chart) for key, chart in charts.items() if chart is not None}
 
 
 def drawable(part: Any) -> Any:
@@ -338,10 +337,13 @@ def says(*fields: str, **titles: str) -> list[Any]:
 
 
 def tick_axis(axis: Axis, **more: Any) -> Any:
-    """An axis with round numbers: 0.001 and 1000 as they are, 1e-6 in short."""
-    small = "datum.value != 0 && (abs(datum.value) < 0.0009 || abs(datum.value) > 99999)"
-    label = f"replace(format(datum.value, ({small}) ? '~e' : '~g'), 'e+', 'e')"
-    return alt.Axis(values=ticks(*axis), labelExpr=label, **more)
+    """An axis with round numbers, all of one kind: 0.001 and 1000, or 1e-6 and 1e0."""
+    values = ticks(*axis)
+    sizes = [abs(v) for v in values if v]
+    short = bool(sizes) and (min(sizes) < 0.0009 or max(sizes) > 99999)
+    label = f"replace(format(datum.value, '{'~e' if short else '~g'}'), 'e+', 'e')"
+    zero = f"datum.value == 0 ? '0' : {label}"
+    return alt.Axis(values=values, labelExpr=label if axis.log else zero, **more)
 
 
 def ticks(log: bool, low: float, high: float) -> list[float]:

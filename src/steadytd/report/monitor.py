@@ -52,13 +52,13 @@ def monitor_chart(m: Monitor) -> Any:
     )  # fmt: skip
 
 
-def monitor_text(m: Monitor) -> str:
+def monitor_parts(m: Monitor) -> list[str]:
     """All that is known, a sentence each."""
-    return "\n".join([*m.sentences, m.assumed])
+    return [*m.sentences, m.assumed]
 
 
 def write_monitor(m: Monitor, place: Path) -> Path:
     """The page."""
-    words, picture = monitor_text(m).splitlines(), live("looks", styled(monitor_chart(m)), False)
+    words, picture = monitor_parts(m), live("looks", styled(monitor_chart(m)), False)
     content = page("object.html", title="Decided while data arrive", words=words, picture=picture)
     return write_whole(output_directory(place) / "monitor.html", content)

@@ -6,44 +6,41 @@ functions), its chart, its page, its main table. `base.display` sends results he
 
 from __future__ import annotations
 
-import html as markup
 import io
+import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.markup import escape
 
 from steadytd.base.errors import InputError, visible
 from steadytd.base.files import output_directory, write_whole
 from steadytd.base.numbers import count, number
-from steadytd.engine.learner import OnlineLearner
+from steadytd.engine.learner import Learner, OnlineLearner
 from steadytd.evaluation.monitor import Monitor
 from steadytd.evaluation.result import Evaluation
+from steadytd.mdp.problem import Problem
 from steadytd.report import run
+from steadytd.report.certificate import page as certificate
 from steadytd.report.certificate.figures import path_chart
-from steadytd.report.certificate.page import findings, verdict, write_certificate
-from steadytd.report.evaluation.figures import targets_chart, values_chart
+from steadytd.report.evaluation.figures import decisions_chart, values_chart
 from steadytd.report.evaluation.page import write_evaluation
-from steadytd.report.evaluation.several import answers, segment_table
-from steadytd.report.evaluation.text import (
-    POLICY_COLUMNS,
-    closing_lines,
-    decision_texts,
-    policy_rows,
-)
-from steadytd.report.figures import data_of, heading, save_figure, styled
+from steadytd.report.evaluation.text import answer
+from steadytd.report.figures import alt, described, drawn, heading, marks, styled
+from steadytd.report.learner_pages import param_rows
 from steadytd.report.live import live
-from steadytd.report.monitor import monitor_chart, monitor_text, write_monitor
-from steadytd.report.pages import page
-from steadytd.report.palette import look
+from steadytd.report.monitor import monitor_chart, monitor_parts, write_monitor
+from steadytd.report.pages import notebook, page
+from steadytd.report.palette import HUES, look
 from steadytd.report.paper import Chosen, for_print, known_names, some_learners
 from steadytd.report.study.figures import curves_chart, curves_drawn
-from steadytd.report.study.page import best_table, write_study_report
-from steadytd.report.text import rendered, table
+from steadytd.report.study.page import write_study_report
+from steadytd.report.study.text import best_table
+from steadytd.report.text import Line, Table, rendered
 from steadytd.runs.result import Result
 from steadytd.studies.analysis.reading import read_study
 from steadytd.studies.analysis.summary import MEASURES
@@ -51,14 +48,17 @@ from steadytd.studies.results import StudyResults
 from steadytd.studies.study import Study
 from steadytd.theory.certificate import Certificate
 
+SMALL = {"width": 420, "height": 200}  # pixels of a chart in a notebook
+Parts = Sequence[Line | Table | str]
+
 
 class View(NamedTuple):
-    """How one kind of result is displayed; `page` writes into a directory and returns the page."""
+    """How one kind of thing is displayed; `page` writes into a directory and returns the page."""
 
-    text: Callable[[Any], str]
-    chart: Callable[..., Any]
-    page: Callable[[Any, Path], Path]
-    frame: Callable[[Any], Any]
+    parts: Callable[[Any], Parts]
+    chart: Callable[..., Any] | None = None
+    page: Callable[[Any, Path], Path] | None = None
+    frame: Callable[[Any], Any] | None = None
     options: tuple[str, ...] = ()  # of the chart
 
 
@@ -68,7 +68,7 @@ def _view(result: object) -> View:
 
 def text(result: object) -> str:
     """What `print` shows."""
-    return visible(_view(result).text(result), lines=True)
+    return visible(rendered(*_view(result).parts(result)), lines=True)
 
 
 def chart(
@@ -81,7 +81,6 @@ def chart(
 
     With a font size it is a whole figure.
     """
-    import altair as alt
     from altair.utils.schemapi import debug_mode
 
     view = _view(result)
@@ -89,20 +88,40 @@ def chart(
     for name in given.keys() - set(view.options):
         raise InputError(f"this picture has no option {name}; leave it out.")
     with debug_mode(False):  # Altair would check every dot
+        assert view.chart is not None
         made = view.chart(result, **given).copy()
         made.config = made.usermeta = alt.Undefined
         for_paper = width is not None or font_size is not None
-        return for_print(made, width, font_size) if for_paper else made
+        return offline(for_print(made, width, font_size) if for_paper else made)
+
+
+class Offline:
+    """A chart that a notebook shows as SVG: Altair's own way needs a network."""
+
+    def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
+        made: Any = self
+        whole = made if made.config is not alt.Undefined else styled(made)
+        svg = drawn(json.dumps(described(whole)), ("svg",))["svg"].decode()
+        return {"image/svg+xml": svg, "text/plain": repr(self)}
+
+
+def offline(made: Any) -> Any:
+    """The same chart, of a class that is displayed without a network, and its copies too."""
+    kind = type(made)
+    object.__setattr__(made, "__class__", type(kind.__name__, (Offline, kind), {}))
+    return made
 
 
 def html(result: object) -> str:
-    """A notebook's view: the text, and the picture as SVG, which needs no network."""
-    try:
-        with tempfile.TemporaryDirectory() as place:
-            picture = save_figure(styled(chart(result)), Path(place), "picture")
-    except InputError:  # a study that has not run yet has no picture
-        picture = ""
-    return f"<div><pre>{markup.escape(text(result))}</pre>{picture}</div>"
+    """A notebook's view: sentences, tables and a small chart, without a script or a network."""
+    view, picture = _view(result), ""
+    if view.chart is not None:
+        with suppress(InputError):  # a study that has not run yet has no picture
+            small = chart(result)
+            if not isinstance(small, alt.ConcatChart):
+                small = small.properties(**SMALL)
+            picture = drawn(json.dumps(described(styled(small))), ("svg",))["svg"].decode()
+    return notebook(view.parts(result), picture)
 
 
 def write_page(result: object, path: Path) -> Path:
@@ -111,6 +130,7 @@ def write_page(result: object, path: Path) -> Path:
     The pictures are in the page. Files that it offers for download stand beside it, in NAME_files.
     """
     write = _view(result).page
+    assert write is not None
     if path.suffix.lower() not in (".html", ".htm"):
         return write(result, path)
     output_directory(path.parent)
@@ -135,21 +155,42 @@ def write_csv(result: object, path: Path) -> Path:
     import polars as pl
     import polars.selectors as cs
 
-    frame: pl.DataFrame = _view(result).frame(result)
+    frame = _view(result).frame
+    assert frame is not None
     content = io.BytesIO()
     texts = cs.string().str.replace(r"^([=+@\t\r-])", "'$1")
-    pl.DataFrame(frame).select(~cs.nested()).with_columns(texts).write_csv(content)
+    pl.DataFrame(frame(result)).select(~cs.nested()).with_columns(texts).write_csv(content)
     return write_whole(path, content.getvalue())
 
 
-# Runs
+# Problems and learners
 
 
-def _run_text(r: Result) -> str:
+def problem_parts(p: Problem) -> Parts:
+    """What a problem is, and its size."""
+    facts = [
+        ("states", p.n_states), ("actions", p.n_actions), ("features", p.n_features),
+        ("rank of features", int(np.linalg.matrix_rank(p.moments().Phi))),
+        ("target policies", p.n_policies), ("discount", f"{float(np.max(p.gamma)):g}"),
+        ("largest ratio", number(max(m.max_ratio for m in map(p.moments, range(p.n_policies))))),
+    ]  # fmt: skip
+    return [Line(p.summary, head=p.name), Table("", ("quantity", ">value"), facts)]
+
+
+def _problem_chart(p: Problem) -> Any:
+    """The true value of every state."""
+    rows = [{"state": i, "value": float(v)} for i, v in enumerate(p.moments().v_pi)]
+    return _bars(rows, "state", "value", HUES[2], heading(p.name, "true values"))
+
+
+def learner_parts(learner: Learner) -> Parts:
+    """What a learner is, and its settings."""
     rows = [
-        (escape(row["learner"]), row["mean"], row["final"], row["ended"]) for row in run.rows(r)
+        (row["name"], learner.values.get(row["name"], row["default"]), row["meaning"])
+        for row in param_rows(learner.algorithm)
     ]
-    return rendered(table(escape(run.title(r)), run.COLUMNS, rows), *run.sentences(r))
+    first = Line(learner.algorithm.summary, head=learner.name)
+    return [first, Table(str(learner), ("name", ">value", "meaning"), rows)]
 
 
 def _run_chart(r: Result, learners: Chosen | None = None) -> Any:
@@ -157,10 +198,6 @@ def _run_chart(r: Result, learners: Chosen | None = None) -> Any:
 
 
 # Certificates
-
-
-def _certificate_text(c: Certificate) -> str:
-    return "\n".join([verdict(c), *(f"{f.code}: {f.text}" for f in findings(c))])
 
 
 def _certificate_frame(c: Certificate) -> Any:
@@ -174,23 +211,8 @@ def _certificate_frame(c: Certificate) -> Any:
 # Evaluations
 
 
-def _evaluation_text(e: Evaluation) -> str:
-    texts = [text for one in answers(e) for text in decision_texts(one)]
-    tables = []
-    for one in answers(e):
-        tables.append(_rows(one.reward_name, POLICY_COLUMNS, policy_rows(one)))
-        if one.segments is not None:
-            tables += [_rows(*segment_table(one)), one.segments.text]
-    return rendered(*texts, *tables, *(f"{name}: {text}" for name, text in closing_lines(e)))
-
-
-def _rows(title: str, columns: dict[str, str], rows: list[dict[str, str]]) -> Any:
-    cells = [[escape(row[key]) for key in columns] for row in rows]
-    return table(escape(title), tuple(columns.values()), cells)
-
-
 def _evaluation_chart(e: Evaluation) -> Any:
-    return targets_chart(e) if len(e.targets) > 1 else values_chart(e, e.targets[0])
+    return decisions_chart(e) if len(e.targets) > 1 else values_chart(e, e.targets[0])
 
 
 # Studies
@@ -198,21 +220,18 @@ def _evaluation_chart(e: Evaluation) -> Any:
 STUDY_OPTIONS = ("learners", "problems", "columns")
 
 
-def _study_text(s: Study) -> str:
+def _study_parts(s: Study) -> Parts:
     spec = s.spec
-    lines = [
-        f"{s.name}: {spec.file.title}" if spec.file.title else s.name,
+    size = (
         f"{count(spec.runs, 'configuration')}, {count(spec.file.seeds, 'seed')}, "
-        f"{count(spec.updates, 'update')}",
+        f"{count(spec.updates, 'update')}"
+    )
+    rows = [
+        (task.label, f"{task.steps:,}", ", ".join(dict.fromkeys(x.name for x in task.learners)))
+        for task in spec.tasks
     ]
-    for task in spec.tasks:
-        names = dict.fromkeys(learner.name for learner in task.learners)
-        lines.append(f"{task.label}: {count(task.steps, 'step')} of {', '.join(names)}")
-    return "\n".join(lines)
-
-
-def _results_text(results: StudyResults) -> str:
-    return rendered(table(*best_table(results)))
+    first = Line(f"{spec.file.title} ({size})" if spec.file.title else size, head=s.name)
+    return [first, Table("", ("problem", ">steps", "learners"), rows)]
 
 
 def _results_chart(
@@ -222,8 +241,6 @@ def _results_chart(
     columns: int | None = None,
 ) -> Any:
     """The curves of every problem, one below the other or in columns."""
-    import altair as alt
-
     chapters = {chapter.label: chapter for chapter in read_study(results).chapters}
     known = dict.fromkeys(name for chapter in chapters.values() for name in chapter.curves)
     lines = None if learners is None else known_names("learner of this study:", learners, [*known])
@@ -254,31 +271,33 @@ def _results_page(results: StudyResults, place: Path) -> Path:
 
 # Online learners
 
-BARS = 60  # features beyond which weights are drawn as a line
+BARS = 60  # numbers beyond which they are drawn as a line
 
 
-def _online_text(a: OnlineLearner) -> str:
+def _online_parts(a: OnlineLearner) -> Parts:
     first = f"{a.learner}: {count(a.step, 'update')} on {count(a.n_features, 'feature')}."
     if a.diverged:
         at = int(a.block.diverged[0])
-        return f"{first}\nIt overflowed at update {at:,}: a weight left the finite range."
+        return [first, f"It overflowed at update {at:,}: a weight left the finite range."]
     low, high = number(float(a.w.min())), number(float(a.w.max()))
-    return f"{first}\nIts weights lie between {low} and {high}."
+    return [first, f"Its weights lie between {low} and {high}."]
 
 
 def _online_chart(a: OnlineLearner) -> Any:
     """The weights by feature, in the learner's colour."""
-    import altair as alt
-
     rows = [
         {"feature": i, "weight": float(w) if np.isfinite(w) else 0.0} for i, w in enumerate(a.w)
     ]
-    few = len(rows) <= BARS
-    says = ["feature:Q", "weight:Q"]
-    x = alt.X("feature:O" if few else "feature:Q")
-    base = alt.Chart(data_of(rows)).encode(x=x, y="weight:Q", tooltip=says)
-    drawn = (base.mark_bar if few else base.mark_line)(color=look(a.learner.name).colour)
     title = heading(str(a.learner), count(a.step, "update"))
+    return _bars(rows, "feature", "weight", look(a.learner.name).colour, title)
+
+
+def _bars(rows: list[dict[str, Any]], along: str, up: str, colour: str, title: Any) -> Any:
+    """Numbers by place: bars, or of many a line."""
+    few = len(rows) <= BARS
+    x = alt.X(f"{along}:O" if few else f"{along}:Q")
+    places = {"x": x, "y": f"{up}:Q", "tooltip": [f"{along}:Q", f"{up}:Q"]}
+    drawn = marks("bar" if few else "line", rows, places, color=colour)
     return drawn.properties(width=620, height=240, title=title)
 
 
@@ -286,7 +305,7 @@ def _online_page(a: OnlineLearner, place: Path) -> Path:
     content = page(
         "object.html",
         title=str(a.learner),
-        words=_online_text(a).splitlines(),
+        words=_online_parts(a),
         picture=live("weights", styled(chart(a)), files=False),
     )
     return write_whole(output_directory(place) / "learner.html", content)
@@ -299,19 +318,24 @@ def _online_frame(a: OnlineLearner) -> Any:
 
 
 VIEWS: dict[type, View] = {
-    Result: View(_run_text, _run_chart, run.write_run, lambda r: r.summary, ("learners",)),
-    Certificate: View(_certificate_text, path_chart, write_certificate, _certificate_frame),
-    Evaluation: View(_evaluation_text, _evaluation_chart, write_evaluation, lambda e: e.values),
-    Monitor: View(monitor_text, monitor_chart, write_monitor, lambda m: m.history),
+    Result: View(run.answer, _run_chart, run.write_run, lambda r: r.summary, ("learners",)),
+    Certificate: View(
+        lambda c: [*certificate.answer(c), *certificate.finding_lines(c)],
+        path_chart, certificate.write_certificate, _certificate_frame,
+    ),
+    Evaluation: View(answer, _evaluation_chart, write_evaluation, lambda e: e.values),
+    Monitor: View(monitor_parts, monitor_chart, write_monitor, lambda m: m.history),
     StudyResults: View(
-        _results_text, _results_chart, _results_page, lambda s: s.summary, STUDY_OPTIONS
+        lambda s: [best_table(s)], _results_chart, _results_page, lambda s: s.summary, STUDY_OPTIONS
     ),
     Study: View(
-        _study_text,
+        _study_parts,
         lambda s, **options: _results_chart(s.results(), **options),
         lambda s, place: _results_page(s.results(), place),
         lambda s: s.results().summary,
         STUDY_OPTIONS,
     ),
-    OnlineLearner: View(_online_text, _online_chart, _online_page, _online_frame),
-}
+    OnlineLearner: View(_online_parts, _online_chart, _online_page, _online_frame),
+    Problem: View(problem_parts, _problem_chart),
+    Learner: View(learner_parts),
+}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from steadytd.base.errors import visible
 from steadytd.base.files import cached_arrays
 from steadytd.base.identity import digest
 from steadytd.base.numbers import count, interval, number, with_error
+from steadytd.report.text import Line, Table, grade
 
 if TYPE_CHECKING:
     import jinja2
@@ -32,7 +34,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"number": number, "with_error": with_error, "visible": _seen}
-    environment.globals |= {"interval": interval, "count": count}
+    environment.globals |= {"interval": interval, "count": count, "grade": grade}
     return environment
 
 
@@ -51,6 +53,15 @@ def figure_html(figure: object, words: str = "") -> str:
     """A figure of `report.live` by itself, for a page with what `figure_files` has."""
     text = '{% from "parts.html" import figure %}{{ figure(f, words) }}'
     return _environment().from_string(text).render(f=figure, words=words)
+
+
+def notebook(parts: Sequence[Line | Table | str], picture: str) -> str:
+    """Sentences, tables and a picture for a notebook; nothing in it is run or fetched."""
+    return (
+        _environment()
+        .get_template("notebook.html")
+        .render(parts=[(type(part).__name__, part) for part in parts], picture=picture)
+    )
 
 
 def figure_files() -> dict[str, str]:

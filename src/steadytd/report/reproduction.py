@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.files import filling, write_frame, write_whole
-from steadytd.base.numbers import number
+from steadytd.base.numbers import interval, number, with_error
 from steadytd.learners import learner as make_learner
 from steadytd.report.figures import (
     Axis,
@@ -25,11 +26,12 @@ from steadytd.report.figures import (
 from steadytd.report.live import live, untitled
 from steadytd.report.pages import page
 from steadytd.report.palette import DOTTED, SOFT, Look, looks
+from steadytd.report.text import Line, Table, without
 from steadytd.reproduction.paper import Figure
 from steadytd.reproduction.reproduce import Reproduction, choose
 from steadytd.reproduction.spread import RUNS as MANY
 from steadytd.reproduction.statements import LIKELY, SHOWN_AS_ZERO, TEXT_TOLERANCE
-from steadytd.reproduction.verdict import STANDARD_ERRORS, ZERO
+from steadytd.reproduction.verdict import STANDARD_ERRORS, ZERO, Row
 from steadytd.theory.dynamics import best_error
 
 LOWEST = 1e-14  # the lower end of a logarithmic axis: rounding errors of the weights lie below
@@ -148,6 +150,44 @@ def _likely(figure: Figure, done: Reproduction, axis: Axis) -> list[Any]:
     return [thin.encode(y=alt.Y("end:Q", scale=axis.scale()), detail="side:N")]
 
 
+def answer(done: Reproduction) -> list[Line | Table]:
+    """The verdict, the rows of the figures, and why some do not agree."""
+    good = all(row.agrees for row in done.rows)
+    rows = [row for row in done.rows if row.figure]
+    reasons = [Line(row.because, head=f"{row.name}, {row.label}") for row in rows if row.because]
+    left = "" if len(rows) == len(done.rows) else " The supplement is in the page, and with --full."
+    verdict = Line(f"{done.summary}{left}", "good" if good else "care")
+    return [verdict, *([rows_table(rows, "Figures of the paper")] if rows else []), *reasons]
+
+
+def rest(done: Reproduction) -> list[Line | Table]:
+    """The rows of the supplement, and why some do not agree."""
+    rows = [row for row in done.rows if not row.figure]
+    reasons = [Line(row.because, head=f"{row.name}, {row.label}") for row in rows if row.because]
+    title = "Supplement (a: alpha 1e-3, b: 1e-4, c: 1e-5, d: 1e-6)"
+    return [rows_table(rows, title), *reasons] if rows else []
+
+
+def rows_table(rows: Sequence[Row], title: str) -> Table:
+    """What the paper says, what theory expects and what was measured, at the last step."""
+    cells = [
+        [row.name.split()[-1], f"{row.label}\n{row.learner}", row.paper_says or "-",
+         f"{number(row.fixed_point_error)}\n{'stable' if row.stable else 'unstable'}",
+         f"{interval(row.theory_low, row.theory_high)}\n{row.theory_kind}",
+         with_error(row.measured, row.stderr), _verdict(row)]
+        for row in rows
+    ]  # fmt: skip
+    heads = ("figure", "learner", "paper", "+>fixed point", ">theory", ">measured", "=!agrees with")
+    return Table(f"{title}: error at the last step", heads, cells)
+
+
+def _verdict(row: Row) -> str:
+    off = [what for what, agreed in (("theory", row.agrees_theory), ("paper", row.agrees_paper))
+           if agreed is False]  # fmt: skip
+    agreed = "theory" if row.agrees_paper is None else "theory and paper"
+    return f"not {' or '.join(off)}" if off else agreed
+
+
 def write_reproduction(done: Reproduction, out: str | Path, *, pictures: bool = True) -> Path:
     """Write figures (SVG, PNG, PDF), curves and table (Parquet) and `report.html`; return that.
 
@@ -174,6 +214,7 @@ def _page(done: Reproduction, drawn: dict[str, dict[str, Any]], pictures: bool) 
             "figure": f,
             "live": untitled(live(f.file_name, drawn[f.file_name], pictures)),
             "rows": [row for row in done.rows if row.name == f.name],
+            "table": without(rows_table([r for r in done.rows if r.name == f.name], f.name), 0),
         }
         for f in done.figures
     ]

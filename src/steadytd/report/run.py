@@ -30,10 +30,12 @@ from steadytd.report.figures import (
 from steadytd.report.live import live, untitled
 from steadytd.report.pages import page
 from steadytd.report.palette import looks
+from steadytd.report.text import Line, Table, table_of
 from steadytd.runs.outcome import GROWING, MEANING, OVERFLOWED, SETTLED, UNSETTLED, ended
 from steadytd.runs.result import Result, standard_errors
 
-COLUMNS = ("learner", ">mean", ">final", "ended")
+FIRST = 12  # learners, and
+FEW = 3  # sentences, on the first screen of a terminal
 FILES = (("curves.parquet", "every error"), ("summary.parquet", "the table below"))
 REACH = 1e4  # times the error at the start: what grows further leaves the picture at its top
 
@@ -82,6 +84,19 @@ def rows(r: Result) -> list[dict[str, Any]]:
         }
         for text, outcomes, row in zip(labels(r), r.outcomes, r.summary.to_dicts(), strict=True)
     ]
+
+
+def answer(r: Result, *, full: bool = True) -> list[Line | Table]:
+    """Who settled, every learner's errors, and why some have not settled."""
+    found, notes = rows(r), [Line(text) for text in sentences(r)]
+    heads = {"learner": "learner", "mean": ">mean", "final": ">final", "ended": "!ended"}
+    size, some = (len(found), len(notes)) if full else (FIRST, FEW)
+    left = [count(len(found) - size, "more learner")] * (len(found) > size)
+    left += [count(len(notes) - some, "more sentence")] * (len(notes) > some)
+    more = [Line(f"{' and '.join(left)}: --full.")] if left else []
+    good = all(row["ended"] == SETTLED for row in found)
+    first = Line(headline(r), "good" if good else "care")
+    return [first, table_of(title(r), heads, found[:size]), *notes[:some], *more]
 
 
 def error_text(value: float | None, stderr: float | None = None) -> str:
@@ -203,7 +218,7 @@ def write_run(r: Result, out: str | Path, *, command: str = "", pictures: bool =
             "run.html",
             r=r,
             title=title(r),
-            rows=rows(r),
+            table=answer(r)[1],
             headline=headline(r),
             sentences=sentences(r),
             meaning=MEANING,

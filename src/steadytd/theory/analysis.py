@@ -24,6 +24,7 @@ from steadytd.learners import learner as make_learner
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
+from steadytd.theory.almost_sure import AlmostSure, almost_sure
 from steadytd.theory.assumptions import Assumption, check_assumptions
 from steadytd.theory.cure import Cure, Setting
 from steadytd.theory.cures import penalty, resolve
@@ -247,11 +248,31 @@ class Analysis:
         """
         return mean_square(self.problem, self.resolved(learner, **params), self.policy)
 
+    def almost_sure(
+        self, learner: Learner | Law | str, *, alpha: float, **params: object
+    ) -> AlmostSure | None:
+        """Whether every single run forgets its first weights, at this constant step size.
+
+        By the sign of the `exponent` of the product of the steps, which has an interval from `low`
+        to `high` unless it is exact. None where no such product is known.
+
+        >>> import steadytd as st
+        >>> c = st.certify("theta2theta")
+        >>> c.variance("etd").finite, c.almost_sure("etd", alpha=0.01).stable
+        (False, True)
+        >>> st.certify("baird").almost_sure("etd", alpha=0.01).stable
+        False
+        """
+        found = self.resolved(learner, alpha=alpha, **params)
+        return almost_sure(self.problem, found, self.policy)
+
     def learning_curve(
         self, learner: Learner | Law | str, *, steps: int, **params: object
     ) -> LearningCurve:
-        """Expected error, spread and bias at every step from w0 on, exactly, before any run.
+        """Expected error, spread and bias at every step from w0 on, before any run.
 
+        They are exact but for learners with traces, a memory or averages, and large problems: there
+        they are estimated from 200 runs, and the curve's `runs` and `text` say so.
         `alpha="best"` takes the constant step size with the least expected error at the end.
 
         >>> import steadytd as st

@@ -26,6 +26,7 @@ from steadytd.theory.analysis import Analysis
 from steadytd.theory.cure import Cure
 from steadytd.theory.cures import cures_of
 from steadytd.theory.proof.make import prove
+from steadytd.theory.reading import closes
 from steadytd.theory.recommend import CODE, overview, recommended
 
 if TYPE_CHECKING:
@@ -145,7 +146,9 @@ class Certificate(Displayable, Analysis):
         bounded (0: not at small step sizes). Where they are `bounded` at `alpha`, a long run is, in
         the root mean square, `spread` away from its fixed point, whose distance from v_pi is
         `error`. Null where not known: with traces, a memory, a system that is too large, or (of
-        `largest_alpha`) a closed form to first order in alpha only.
+        `largest_alpha`) a closed form to first order in alpha only. `almost_sure`: whether single
+        runs forget where they began; where mean squares are bounded, they do, and it is also known
+        in one dimension and where the variance of traces is infinite (`c.almost_sure` has all).
 
         >>> import steadytd as st
         >>> rows = st.certify("three_state").at_alpha(1e-4).to_dicts()
@@ -158,7 +161,7 @@ class Certificate(Displayable, Analysis):
             raise InputError(f"alpha must be a positive number, got {alpha}; for example 1e-4.")
         columns = {"learner": pl.String, "stable": pl.Boolean, "error": pl.Float64}
         columns |= {"largest_alpha": pl.Float64, "mean_square_alpha": pl.Float64}
-        columns |= {"bounded": pl.Boolean, "spread": pl.Float64}
+        columns |= {"bounded": pl.Boolean, "spread": pl.Float64, "almost_sure": pl.Boolean}
         rows = []
         for row in self.learners:
             found = self.mean_square(row["learner"], **row["params"])
@@ -168,8 +171,18 @@ class Certificate(Displayable, Analysis):
                 bounded = bool(np.isfinite(spread))
                 moments = {"mean_square_alpha": found.largest_alpha, "bounded": bounded}
                 moments |= {"spread": spread if bounded else None}
+            moments["almost_sure"] = moments.get("bounded") or self._settles(row, alpha)
             rows.append({name: (row | moments).get(name) for name in columns})
         return pl.DataFrame(rows, schema=columns)
+
+    def _settles(self, row: dict[str, Any], alpha: float) -> bool | None:
+        """Whether single runs do, in one dimension and where the variance is infinite."""
+        learner = self.resolved(row["learner"], **row["params"])
+        followed = not row["finite_variance"] or (self.pencil.rank == 1 and closes(learner))
+        if followed and "alpha" in learner.values:
+            found = self.almost_sure(learner.replace(alpha=alpha), alpha=alpha)
+            return None if found is None else found.stable
+        return None
 
     # Cures
 

@@ -190,6 +190,11 @@ class Cure:
 
     # At one value
 
+    @cached(64)
+    def at(self, a: float) -> Expectation:
+        """M and g at this value."""
+        return self.system(a)
+
     @cached(4096)
     def slowest(self, a: float) -> float:
         """The least real part of an eigenvalue of M(a), 0 up to rounding: stable if above 0."""
@@ -198,7 +203,7 @@ class Cure:
         ):
             return UNBOUNDED
         try:
-            M = self.system(a).M
+            M = self.at(a).M
         except InputError:  # the mean update has no finite mean at this value
             return -1.0
         # the matrix of a learner is what G and C leave: they may cancel
@@ -214,7 +219,7 @@ class Cure:
     def weights(self, a: float) -> Floats | None:
         """The fixed point; None at a pole."""
         try:
-            M, g = self.system(a)
+            M, g = self.at(a)
             y = np.linalg.solve(M, g)[: self.setting.rank]
         except (InputError, np.linalg.LinAlgError):
             return None
@@ -239,7 +244,7 @@ class Cure:
     @cached(4096)
     def rates(self, a: float) -> Complexes:
         """The eigenvalues of M(a), at which the modes decay."""
-        return rates_of(self.system(a).M, self.sizes).values
+        return rates_of(self.at(a).M, self.sizes).values
 
     def largest_alpha(self, a: float) -> float:
         """Below this constant step size the mean update contracts: `min 2 Re(l) / |l|^2`."""

@@ -53,6 +53,8 @@ SMALLEST = 1e-4  # of the mean's largest step size: where the search begins
 GRID, HALVINGS = 9, 16  # step sizes tried, then halvings of the gap where the verdict changes
 CROSSED = 90  # unknowns up to which the step sizes where the verdict can change are computed,
 FINE = 41  # and beyond it the number of step sizes tried
+INSIDE = 1e-7  # relative part of a matrix outside a space that is rounding
+STRONG = 0.03  # of the strongest direction outside a space: these are added to it at once
 HIDDEN = 7e13  # 1/64 of the largest X that rounding leaves: one above it may be chance
 LINEAR = 1e-9  # relative difference below which a step is linear in alpha
 
@@ -106,6 +108,19 @@ class Maps(NamedTuple):
         K = self.summed(_symmetric_squares(B))
         return K.reshape(len(K) * K.shape[1], -1)
 
+    def squared_powers(self, A: Floats, S: Floats) -> Floats:
+        """What the parts of S -> sum p_e B_e S(s) B_e' of order 0, 1 and 2 in alpha make of S.
+
+        B_e = I - alpha A_e; S is [.., state, i, j], symmetric, and so are the three results.
+        """
+        before = S[..., self.s, :, :]
+        moved = A @ before
+        parts = np.stack([before, -(moved + moved.swapaxes(-1, -2)), moved @ A.swapaxes(-1, -2)])
+        arrive = np.zeros((self.n_states, len(self.p)))
+        arrive[self.t, np.arange(len(self.p))] = self.p
+        flat = arrive @ parts.reshape(*parts.shape[:-2], -1)
+        return np.asarray(flat.reshape(*flat.shape[:-1], *S.shape[-2:]))
+
     def summed(self, lift: Floats) -> Floats:
         """sum p_e lift_e, [state, .., state before, ..]."""
         n = lift.shape[1]
@@ -130,6 +145,19 @@ def _symmetric(lower: Floats, n: int) -> Floats:
     found = np.zeros((*lower.shape[:-1], n, n))
     found[..., *np.tril_indices(n)] = lower
     return found + np.tril(found, -1).swapaxes(-1, -2)
+
+
+def _balanced(A: Floats, rank: int) -> Floats:
+    """Units for the vectors after w, powers of two, in which they act on w as w acts on them."""
+    size = np.ones(A.shape[1])
+    for first in range(rank, len(size), rank):
+        own = slice(first, first + rank)
+        there, back = (
+            float(np.abs(a).max(initial=0.0)) for a in (A[:, own, :rank], A[:, :rank, own])
+        )
+        if there > 0.0 and back > 0.0:
+            size[own] = 2.0 ** np.rint(np.log2(there / back) / 2.0)
+    return size
 
 
 class ExactError(NamedTuple):
@@ -187,6 +215,16 @@ def mean_square(problem: Problem, learner: Learner, policy: int = 0) -> MeanSqua
     return found if found.linear and not found.lost else None
 
 
+class Powers(NamedTuple):
+    """K = zeroth + alpha first + alpha^2 second, on matrices X(s) as coordinates, and I in them."""
+
+    zeroth: Floats
+    first: Floats
+    second: Floats
+    one: Floats
+    space: Floats | None  # rows: matrices whose multiples are added; None: their lower triangles
+
+
 class MeanSquare:
     """What the second moments of one learner on one problem do, for every constant step size."""
 
@@ -202,14 +240,15 @@ class MeanSquare:
         )
         self.maps = unit
         self.identity = np.eye(unit.B.shape[1])
-        self.A, self.c = self.identity - unit.B, unit.c
+        size = _balanced(self.identity - unit.B, self.values.shape[1])
+        self.A, self.c = (self.identity - unit.B) * size / size[:, None], unit.c / size
         apart = np.abs(half.B - (self.identity + unit.B) / 2.0).max(axis=(1, 2))
         apart += np.abs(half.c - unit.c / 2.0).max(axis=1)
-        size = 1.0 + np.abs(unit.B).max(axis=(1, 2)) + np.abs(unit.c).max(axis=1)
-        self.linear = bool((apart <= LINEAR * size).all())
+        most = 1.0 + np.abs(unit.B).max(axis=(1, 2)) + np.abs(unit.c).max(axis=1)
+        self.linear = bool((apart <= LINEAR * most).all())
         mean = dynamics.reduced(problem, learner.replace(alpha=1.0), policy)
         end = np.linalg.lstsq(mean.M, mean.g, rcond=1e-12)[0]
-        self.noise = self.c - self.A @ end
+        self.noise = self.c - self.A @ (end / size)
         self.mean_alpha = dynamics.largest_alpha(problem, learner, policy) if self.linear else 0.0
 
     @cached_property
@@ -239,7 +278,7 @@ class MeanSquare:
         verdict changes only where 1 - K_0 - alpha K_1 - alpha^2 K_2 is singular: eigenvalues again.
         Large step sizes can be bounded where smaller ones are not; a coarse grid would miss that.
         """
-        zeroth, first, second = self._powers
+        zeroth, first, second = self._powers[:3]
         if len(zeroth) > CROSSED:
             return np.asarray(mean * np.geomspace(SMALLEST, 1.0, FINE))
         one, none = np.eye(len(zeroth)), np.zeros_like(zeroth)
@@ -275,37 +314,76 @@ class MeanSquare:
         """
         if not self.bounded(alpha):
             return float("inf")
+        if not self.noise.any():
+            return 0.0
         around = self.maps._replace(B=self.identity - alpha * self.A, c=alpha * self.noise)
         step, d, k = around.recursion(), self.frequency, len(self.identity)
         mean, square = slice(1, 1 + k), slice(1 + k, None)
         system = np.eye(len(d) * k) - step[:, mean, :, mean].reshape(len(d) * k, -1)
         m = solution(system, (step[:, mean, :, 0] @ d).reshape(-1)).reshape(len(d), k)
         added = step[:, square, :, 0] @ d + np.tensordot(step[:, square, :, mean], m, axes=2)
-        S = self._solve(alpha, added)
-        assert S is not None
+        system = np.eye(added.size) - step[:, square, :, square].reshape(added.size, -1)
+        lower: Floats = np.asarray(np.linalg.solve(system, added.reshape(-1)))
+        S = _symmetric(lower.reshape(added.shape), k)
         rank = self.values.shape[1]
         w = S.sum(axis=0)[:rank, :rank]
         squares = np.einsum("si,ij,sj->s", self.values, w, self.values)
         return float(np.sqrt(max(0.0, self.error_weights @ squares)))
 
     @cached_property
-    def _powers(self) -> tuple[Floats, Floats, Floats]:
-        """K = K_0 + alpha K_1 + alpha^2 K_2 on the lower triangles of all states' matrices."""
+    def _powers(self) -> Powers:
+        """K on the least space with I that it does not leave at any step size, if that is small.
+
+        Symmetries of a problem make it so: on Baird's problem 24 unknowns stand for TDC's 735. It
+        decides as well as the whole, since K^n I grows as fast as K^n. Directions that are far
+        outside of what is there come first: a weak one is known less exactly.
+        """
+        k = len(self.identity)
+        if len(self.frequency) * k * (k + 1) // 2 <= CROSSED:
+            return self._all_powers
+        one = np.broadcast_to(self.identity, self._shape).reshape(1, -1)
+        size = float(np.linalg.norm(one))
+        space = new = one / size
+        outside = np.zeros((0, one.size))
+        while len(space) <= CROSSED:
+            images = self._images(new).reshape(-1, one.size)
+            lengths = np.linalg.norm(images, axis=1, keepdims=True)
+            outside = np.vstack([outside, images / np.where(lengths > 0.0, lengths, 1.0)])
+            for _ in range(2):  # the second time for what rounding left
+                outside = outside - outside @ space.T @ space
+            outside = outside[np.linalg.norm(outside, axis=1) > INSIDE]
+            if not len(outside):
+                zeroth, first, second = (self._images(space) @ space.T).swapaxes(-1, -2)
+                return Powers(zeroth, first, second, size * np.eye(len(space))[0], space)
+            _, strength, directions = np.linalg.svd(outside, full_matrices=False)
+            new = directions[strength > STRONG * strength[0]]
+            space = np.vstack([space, new])
+        return self._all_powers
+
+    def _images(self, S: Floats) -> Floats:
+        return self.maps.squared_powers(self.A, S.reshape(-1, *self._shape)).reshape(3, *S.shape)
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return len(self.frequency), *self.identity.shape
+
+    @property
+    def _all_powers(self) -> Powers:
+        """K on the lower triangles of all states' matrices."""
         one, A = np.broadcast_to(self.identity, self.A.shape), -self.A
         zeroth, second = self.maps.squared(one), self.maps.squared(A)
-        return zeroth, self.maps.squared(one + A) - zeroth - second, second
+        first = self.maps.squared(one + A) - zeroth - second
+        lower = self.identity[np.tril_indices(len(self.identity))]
+        return Powers(zeroth, first, second, np.tile(lower, len(self.frequency)), None)
 
     def _sizes(self, alpha: float) -> Floats | None:
-        """X = K X + I."""
-        lower = self.identity[np.tril_indices(len(self.identity))]
-        return self._solve(alpha, np.tile(lower, (len(self.frequency), 1)))
-
-    def _solve(self, alpha: float, added: Floats) -> Floats | None:
-        """S = K S + added, from the lower triangle of what is added; None without a solution."""
-        zeroth, first, second = self._powers
+        """X = K X + I, or None without a solution."""
+        zeroth, first, second, one, space = self._powers
         system = np.eye(len(zeroth)) - zeroth - alpha * first - alpha**2 * second
         try:
-            lower: Floats = np.asarray(np.linalg.solve(system, added.reshape(-1)))
+            found = np.asarray(np.linalg.solve(system, one))
         except np.linalg.LinAlgError:
             return None
-        return _symmetric(lower.reshape(added.shape), len(self.identity))
+        if space is None:
+            return _symmetric(found.reshape(len(self.frequency), -1), len(self.identity))
+        return np.asarray((found @ space).reshape(self._shape))

@@ -11,7 +11,8 @@ From u follow the mean values and their second moments, and with ||.|| the norm 
     bias = || E[v_hat] - v ||,     spread^2 = E || v_hat - E[v_hat] ||^2.
 
 A constant step size takes powers of one matrix, a decaying one takes all steps one by one. Nothing
-is approximated but for rounding.
+is approximated but for rounding. Where the moments do not close (with traces, a memory, averages,
+or for a system that is solved) or are too many, the curve is estimated from runs, and says so.
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import count, number, whole
 from steadytd.base.parallel import single_threaded
+from steadytd.engine.active import make_block
 from steadytd.engine.learner import Learner
+from steadytd.engine.rows import sparse_rows
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.problem import Problem
+from steadytd.streams.finite import FiniteStream
 from steadytd.theory import dynamics
 from steadytd.theory.exact import LINEAR, Maps
 from steadytd.theory.reading import can_be_read
@@ -41,16 +45,19 @@ POINTS = 200  # of a curve
 MOST_MOMENTS = 2500  # numbers in u: a matrix of their square is multiplied
 MOST_STEPS = 200_000  # of a decaying step size, taken one by one
 TRIED = 25  # step sizes on a grid, before the best is refined
+RUNS, FEWER_POINTS = 200, 50  # of a curve that is estimated
+MOST_SIMULATED = 100_000  # steps of such a run
 INSTEAD = "run it instead: st.run(problem, [learner], steps=..., seeds=200)"
 SMALLEST = 1e-6  # of the mean's largest step size: where that grid begins
 
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    """Expected error, spread and bias of a learner after so many steps, exactly.
+    """Expected error, spread and bias of a learner after so many steps.
 
-    `error` is the root of the mean squared error over runs, error^2 = bias^2 + spread^2. `limit` is
-    the error of the fixed point, None where there is none.
+    They are exact if `runs` is 0, and else estimated from so many runs. `error` is the root of the
+    mean squared error over runs, error^2 = bias^2 + spread^2. `limit` is the error of the fixed
+    point, None where there is none.
     """
 
     problem: str
@@ -60,6 +67,7 @@ class LearningCurve:
     spread: Floats
     bias: Floats
     limit: float | None
+    runs: int = 0
 
     def __repr__(self) -> str:
         return f"<learning curve of {self.learner} on {self.problem}: {self.text}>"
@@ -91,6 +99,11 @@ class LearningCurve:
     @property
     def text(self) -> str:
         """The curve in one sentence."""
+        how = f" (estimated from {self.runs} runs)" if self.runs else ""
+        return f"{self._verdict}{how}"
+
+    @property
+    def _verdict(self) -> str:
         steps, end = count(int(self.step[-1]), "step"), float(self.error[-1])
         if not np.isfinite(end):
             return f"the error grows beyond all numbers within {steps}"
@@ -119,6 +132,7 @@ class LearningCurve:
             "step": self.step.tolist(),
             **columns,
             "limit": self.limit,
+            "runs": self.runs,
             "reaches": self.reaches(),
             "text": self.text,
         }
@@ -127,22 +141,19 @@ class LearningCurve:
 class MomentRecursion:
     """The vector u of all moments of a learner on a problem, and the matrix of a step."""
 
-    def __init__(self, problem: Problem, learner: Learner, policy: int) -> None:
+    @staticmethod
+    def fits(problem: Problem, learner: Learner, policy: int) -> bool:
+        """Whether the moments close, and are not too many."""
         if not can_be_read(learner.law, learner.values) or learner.averaged:
-            raise InputError(
-                f"the learning curve of {learner} is not known beforehand: it has traces, a "
-                f"memory, averages, maps or learned step sizes; {INSTEAD}."
-            )
+            return False
+        k = problem.moments(policy).row_space.shape[1] * len(learner.law.vectors)
+        return bool(problem.n_states * (1 + k + k * (k + 1) // 2) <= MOST_MOMENTS)
+
+    def __init__(self, problem: Problem, learner: Learner, policy: int) -> None:
         m = problem.moments(policy)
         self.Q = m.row_space
         vectors = learner.first_vectors(problem.w0)
         k = self.Q.shape[1] * len(vectors)
-        moments = problem.n_states * (1 + k + k * (k + 1) // 2)
-        if moments > MOST_MOMENTS:
-            raise InputError(
-                f"the learning curve of {learner} on {problem.name} needs {moments:,} moments, "
-                f"more than {MOST_MOMENTS:,}; {INSTEAD}."
-            )
         y = np.concatenate([self.Q.T @ vector for vector in vectors])
         first = np.concatenate([[1.0], y, np.outer(y, y)[np.tril_indices(k)]])
         self.start = np.outer(problem.start, first).reshape(-1)
@@ -225,6 +236,37 @@ class MomentRecursion:
         return found[0], found[1], found[2]
 
 
+class Simulation:
+    """Runs of a learner on streams of their own, and their weights at some steps."""
+
+    def __init__(self, problem: Problem, learner: Learner, steps: Longs, policy: int) -> None:
+        stream, rows = FiniteStream(problem), sparse_rows(problem.Phi)
+        active, transitions = stream.active[policy], stream.transitions[policy]
+        self.weights = np.empty((RUNS, len(steps), problem.n_features))
+        for run in range(RUNS):
+            block, position = make_block([learner], problem.w0), stream.begin(run)
+            for i, (before, step) in enumerate(pairwise([0, *steps.tolist()])):
+                events, position = stream.take(position, step - before)
+                factor = step_factors(before, len(events), *learner.schedule)
+                if active is not None:
+                    events, factor = events[active[events]], factor[active[events]]
+                block.advance(events, factor, transitions, rows)
+                self.weights[run, i] = block.reported[:, 0]
+        m = problem.moments(policy)
+        self.Phi, self.v, self.share = m.Phi, m.v_pi, problem.error_weights(policy)
+
+    def errors(self) -> tuple[Floats, Floats, Floats]:
+        """Error, spread and bias, of the runs as if there were no others."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.weights @ self.Phi.T
+            mean = values.mean(axis=0)
+            spread = np.sqrt(((values - mean) ** 2).mean(axis=0) @ self.share)
+            bias = np.sqrt((mean - self.v) ** 2 @ self.share)
+            found = np.stack([np.hypot(bias, spread), spread, bias])
+        found[~np.isfinite(found)] = np.inf
+        return found[0], found[1], found[2]
+
+
 @single_threaded
 def learning_curve(
     problem: Problem, learner: Learner, steps: int, policy: int = 0
@@ -232,28 +274,40 @@ def learning_curve(
     """The expected errors of a learner from w0 on; see `LearningCurve`."""
     steps = whole("steps", steps, 1)
     power, delay = learner.schedule
-    recursion = MomentRecursion(problem, learner, policy)
-    points = np.unique(np.append(0, np.geomspace(1, steps, POINTS).round().astype(np.int64)))
-    alpha = float(learner.values["alpha"])
-    with np.errstate(over="ignore", invalid="ignore"):
-        if power == 0.0:
-            u = recursion.constant(alpha, points)
-        else:
-            if steps > MOST_STEPS or not recursion.linear:
-                raise InputError(
-                    f"with a decaying step size the learning curve is known for at most "
-                    f"{MOST_STEPS:,} steps of a learner that is linear in alpha; got {steps:,} of "
-                    f"{learner}: ask for fewer steps, or leave out the decay."
-                )
-            u = recursion.decaying(alpha * step_factors(0, steps, power, delay), points)
-        error, spread, bias = recursion.errors(u)
+    exact = MomentRecursion.fits(problem, learner, policy)
+    many = POINTS if exact else FEWER_POINTS
+    points = np.unique(np.append(0, np.geomspace(1, steps, many).round().astype(np.int64)))
+    if exact:
+        recursion = MomentRecursion(problem, learner, policy)
+        alpha = float(learner.values["alpha"])
+        with np.errstate(over="ignore", invalid="ignore"):
+            if power == 0.0:
+                u = recursion.constant(alpha, points)
+            else:
+                if steps > MOST_STEPS or not recursion.linear:
+                    raise InputError(
+                        f"with a decaying step size the learning curve is known for at most "
+                        f"{MOST_STEPS:,} steps of a learner that is linear in alpha; got {steps:,} "
+                        f"of {learner}: ask for fewer steps, or leave out the decay."
+                    )
+                u = recursion.decaying(alpha * step_factors(0, steps, power, delay), points)
+            error, spread, bias = recursion.errors(u)
+    else:
+        if steps > MOST_SIMULATED:
+            raise InputError(
+                f"the learning curve of {learner} on {problem.name} is not known exactly, and "
+                f"estimated for at most {MOST_SIMULATED:,} steps; got {steps:,}: ask for fewer, "
+                f"or {INSTEAD}."
+            )
+        error, spread, bias = Simulation(problem, learner, points, policy).errors()
     try:
         w = dynamics.fixed_point(problem, learner, policy)
         found = problem.moments(policy).Phi @ w - problem.moments(policy).v_pi
         limit = float(np.sqrt(problem.error_weights(policy) @ found**2))
     except InputError:
         limit = None
-    return LearningCurve(problem.name, learner, points, error, spread, bias, limit)
+    runs = 0 if exact else RUNS
+    return LearningCurve(problem.name, learner, points, error, spread, bias, limit, runs)
 
 
 @single_threaded
@@ -266,6 +320,11 @@ def best_alpha(problem: Problem, learner: Learner, steps: int, policy: int = 0) 
     from scipy.optimize import minimize_scalar
 
     steps = whole("steps", steps, 1)
+    if not MomentRecursion.fits(problem, learner, policy):
+        raise InputError(
+            f"the best step size of {learner} on {problem.name} is not known: its moments do not "
+            "close, or are too many; give alpha a number, and compare curves of several."
+        )
     recursion = MomentRecursion(problem, learner, policy)
     most = dynamics.largest_alpha(problem, learner, policy)
     most = most if 0.0 < most < np.inf else 1.0

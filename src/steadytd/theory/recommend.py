@@ -22,6 +22,7 @@ from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm, names
 from steadytd.mdp.scales import SAME, Complexes, zeroed
+from steadytd.theory.almost_sure import AlmostSure, almost_sure
 from steadytd.theory.analysis import Analysis
 from steadytd.theory.cure import CLOSE, Cure, Iteration
 from steadytd.theory.cures import LARGE_RANK, NOISIEST, best_first, is_too_noisy
@@ -63,7 +64,7 @@ def overview(c: Analysis) -> list[dict[str, Any]]:
             "finite_variance": c.variance(learner).finite,
             "variance_growth": c.variance(learner).growth,
             "largest_alpha": None if unknown else c.largest_alpha(learner),
-        }
+        } | _single_runs(c, learner)
         try:
             w = c.fixed_point(learner)
         except InputError:
@@ -72,6 +73,20 @@ def overview(c: Analysis) -> list[dict[str, Any]]:
             row |= {"error": c.error(w), "values": (c.moments.Phi @ w).tolist()}
         rows.append(row)
     return rows
+
+
+def _single_runs(c: Analysis, learner: Learner) -> dict[str, Any]:
+    """The third verdict, where it does not follow from the second: at what step size, and why.
+
+    Of a stable mean with finite variance single runs settle, too, at small enough step sizes.
+    """
+    needed = c.is_stable(learner) and not c.variance(learner).finite
+    found = _followed(c, learner) if needed else None
+    return {
+        "almost_sure": None if found is None else found.stable,
+        "exponent": None if found is None else [found.exponent, found.low, found.high],
+        "exponent_alpha": None if found is None else found.alpha,
+    }
 
 
 def compared() -> list[Law]:
@@ -123,9 +138,21 @@ class Option:
     speed: float
     rates: Complexes
     mean_alpha: float
-    noise: float = 1.0
+    noises: Callable[[], float | None] = lambda: None
     moments: Callable[[], MeanSquare | None] = lambda: None
     inner: float = 0.0
+    almost_surely: Callable[[], AlmostSure | None] = lambda: None
+
+    @property
+    def settles(self) -> bool:
+        """Whether single runs do, although the variance is infinite."""
+        found = self.almost_surely()
+        return found is not None and found.stable is True
+
+    @property
+    def noise(self) -> float:
+        """That of the updates, 1 where it is not known."""
+        return self.noises() or 1.0
 
     @property
     def bounded_speed(self) -> float:
@@ -152,11 +179,19 @@ def candidates(c: Analysis) -> list[Option]:
                 law.name, _params(learner), error,
                 c.penalties.off_by_two(c.best_eta) if off else error,
                 c.variance(learner).finite, float(rates.real.min()) * c.largest_alpha(learner),
-                rates, c.largest_alpha(learner), noise(c.problem, learner, c.policy) or 1.0,
-                partial(c.mean_square, learner),
+                rates, c.largest_alpha(learner), partial(noise, c.problem, learner, c.policy),
+                partial(c.mean_square, learner), almost_surely=partial(_followed, c, learner),
             )
         )  # fmt: skip
     return found
+
+
+def _followed(c: Analysis, learner: Learner) -> AlmostSure | None:
+    """The exponent of a learner, well below the largest step size of its mean."""
+    if learner.law.block is not None:
+        return None
+    alpha = _well_below(c.largest_alpha(learner))
+    return almost_sure(c.problem, learner.replace(alpha=alpha), c.policy)
 
 
 def _params(learner: Learner) -> dict[str, Any]:
@@ -169,7 +204,7 @@ def _at_best(t: Cure) -> Option:
     best, error = t.best or 0.0, t.best_error or 0.0
     return Option(
         t.name, {**t.settings, t.amount: best}, error, error, t.has_finite_variance(best),
-        t.rate(best), t.rates(best), t.largest_alpha(best), t.noise(best) or 1.0,
+        t.rate(best), t.rates(best), t.largest_alpha(best), partial(t.noise, best),
         lambda: t.moments, best if isinstance(t, Iteration) else 0.0,
     )  # fmt: skip
 
@@ -177,9 +212,11 @@ def _at_best(t: Cure) -> Option:
 def equally_good(c: Analysis, possible: list[Option]) -> list[Option]:
     """The options of least error; those of infinite variance only if all have it.
 
+    Then those whose single runs settle come first.
     Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good.
     """
-    calm = [p for p in possible if p.finite_variance] or possible
+    calm = [p for p in possible if p.finite_variance]
+    calm = calm or [p for p in possible if p.settles] or possible
     slack = CLOSE * min(p.counted for p in calm) + SAME * c.scale
     return [p for p in calm if p.counted <= slack]
 
@@ -294,12 +331,12 @@ def _learner(c: Analysis, possible: list[Option]) -> Use:
         )
     others = "; ".join(
         f"{p.name} {number(p.error)}{_off(c, p)}"
-        f"{'' if p.finite_variance else ', infinite variance'}"
+        f"{'' if p.finite_variance else f', infinite variance{_but(p)}'}"
         for p in possible
         if p is not best
     )
     why += f" (others: {others})" if others else ""
-    why += "" if best.finite_variance else "; all have infinite variance"
+    why += "" if best.finite_variance else f"; all have infinite variance{_but(best)}"
     if option is not best:
         use = use._replace(instead_of=best.name)
         why += (
@@ -307,6 +344,13 @@ def _learner(c: Analysis, possible: list[Option]) -> Use:
             f"of its slowest mode left after {about(use.horizon, 'step')}"
         )
     return use._replace(option=option, reason=LEAST if len(good) == 1 else FASTEST, why=f"{why}.")
+
+
+def _but(p: Option) -> str:
+    found = p.almost_surely()
+    if found is None or found.stable is None:
+        return ""
+    return f"{' but ' if found.stable else ', and '}{found.text}"
 
 
 def _off(c: Analysis, p: Option) -> str:

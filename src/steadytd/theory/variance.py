@@ -15,27 +15,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats, Ints
+from steadytd.base.arrays import Floats, Longs
 from steadytd.engine.facts import CARRIED, STEP_FACTS
-from steadytd.engine.law import arguments, call
+from steadytd.engine.law import Function, arguments, call
 from steadytd.engine.learner import Learner
 from steadytd.mdp.cached import cached
 from steadytd.mdp.problem import Problem
 from steadytd.theory.reading import Steps, clocks_of, memory_parts, trace_parts
 
 CYCLE = 10_000  # steps of a clock's cycle that are examined
-LARGE = 600  # pairs beyond which only the largest eigenvalue is computed
+LARGE = 600  # pairs beyond which eigenvalues and solutions are found by iteration
 ROUNDING = 1e-9  # a spectral radius this close to 1 counts as 1
-ENDS = ("reward", "gamma_next", "gamma_carried")  # of the second step: no trace depends on them
+SOLVED, TRIES = 1e-13, 2000  # relative residual, and iterations, of such a solution
 
 Facts = dict[str, float]
-Parts = Callable[
-    [Facts], tuple[float, float]
-]  # the multiple m of a memory or trace, and what is added
+
+
+class Moving(NamedTuple):
+    """A memory or trace: `parts(facts)` is its multiple m and what is added, `asked` the facts."""
+
+    parts: Callable[[Facts], tuple[float, float]]
+    asked: tuple[str, ...]
+
+    @staticmethod
+    def of(read: Callable[..., tuple[float, float]], learner: Learner, name: str) -> Moving:
+        """One of a learner's."""
+        function: Function | None = {**learner.law.memory, **learner.law.traces}[name]
+        assert function is not None
+        return Moving(partial(read, learner, name), arguments(function))
 
 
 class Variance(NamedTuple):
@@ -53,9 +64,9 @@ class Variance(NamedTuple):
 def variance(problem: Problem, learner: Learner, policy: int = 0) -> Variance:
     """The largest growth of a learner's trace vectors and its memory on a problem's stream."""
     law = learner.law
-    moving = [partial(memory_parts, learner, name) for name in law.memory if _grows(learner, name)]
+    moving = [Moving.of(memory_parts, learner, F) for F in law.memory if _grows(learner, F)]
     if learner.traced:
-        moving += [partial(trace_parts, learner, z) for z in law.traces if z not in law.windows]
+        moving += [Moving.of(trace_parts, learner, z) for z in law.traces if z not in law.windows]
     if not moving:
         return Variance(0.0)
     steps = StepPairs.of(problem, policy)
@@ -109,106 +120,148 @@ def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
     often = (m.d[:, None] * m.mu).reshape(-1)
     first = second = often
     for name in own:
-        multiple, added = steps.each(partial(memory_parts, learner, name))
-        first = steps.steady(multiple, steps.gather(added * often[steps.before]))
-        squares = 2.0 * multiple * added * first[steps.before] + added**2 * often[steps.before]
-        second = steps.steady(multiple**2, steps.gather(squares))
+        multiple, added = steps.each(Moving.of(memory_parts, learner, name))
+        mean = steps.steady(multiple, steps.gather(added * often[steps.before]))
+        if mean is None:
+            return None
+        squares = 2.0 * multiple * added * mean[steps.before] + added**2 * often[steps.before]
+        square = steps.steady(multiple**2, steps.gather(squares))
+        if square is None:
+            return None
+        first, second = mean, square
     trace = next(iter(law.traces))
-    decay, scale = steps.each(partial(trace_parts, learner, trace))
+    decay, scale = steps.each(Moving.of(trace_parts, learner, trace))
     # the newest weight depends on this step alone, so F of this step may stand beside it
     arriving = steps.gather(often[steps.before])
     among = often[steps.before] / arriving[steps.after]
     newest = steps.gather(scale**2 * among * second[steps.after])
     window = learner.window(trace) if trace in law.windows else 0
     total = steps.steady(decay**2, newest, window) if learner.traced else newest
-    mean = float(steps.gather(scale * among * first[steps.after]).sum())
-    return float(np.sqrt(total.sum() * m.share) / mean) if mean > 0.0 else None
+    weight = float(steps.gather(scale * among * first[steps.after]).sum())
+    if total is None or weight <= 0.0:
+        return None
+    return float(np.sqrt(total.sum() * m.share) / weight)
 
 
-class StepPairs(NamedTuple):
-    """All pairs of transitions that can follow each other in the long run, with their facts."""
+class StepPairs:
+    """All pairs of transitions that can follow each other in the long run, with their facts.
 
-    before: Ints  # the pair (s, a) of the first
-    after: Ints  # the pair (s', a') of the second
-    probability: Floats  # p(s'|s, a) mu(a'|s')
-    facts: list[Facts]  # the different ones
-    kind: Ints  # which of them a pair of transitions has
-    pairs: int
+    `first` and `second` are the transition and the action of each, `before` and `after` their pairs
+    (s, a) and (s', a'). They are sorted by `before`, then by `after`, each combination once.
+    """
 
-    @staticmethod
-    @cached(8)
-    def of(problem: Problem, policy: int) -> StepPairs:
-        """All of a problem's, for one target policy."""
+    def __init__(self, problem: Problem, policy: int) -> None:
         m = problem.moments(policy)
         s, a, t, table = Steps.of(m, m.visited.astype(np.float64))
         number = s * problem.n_actions + a
         _, actions = np.unique(number, return_index=True)  # one transition for each pair (s, a)
         begin = np.searchsorted(s[actions], t)
         count = np.searchsorted(s[actions], t, side="right") - begin
-        before = np.repeat(np.arange(len(t)), count)
-        within = np.arange(len(before)) - np.repeat(np.cumsum(count) - count, count)
-        after = actions[np.repeat(begin, count) + within]
-        names = [*CARRIED, *(n for n in STEP_FACTS if n not in ENDS)]
-        columns = [table[before, STEP_FACTS.index(then)] for then in CARRIED.values()]
-        columns += [table[after, STEP_FACTS.index(name)] for name in names[len(CARRIED) :]]
-        different, kind = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-        return StepPairs(
-            before=number[before],
-            after=number[after],
-            probability=m.P[s, a, t][before] * m.mu[s, a][after],
-            facts=[dict(zip(names, map(float, row), strict=True)) for row in different],
-            kind=kind.reshape(-1).astype(np.int32),
-            pairs=problem.n_states * problem.n_actions,
-        )
+        self.first = np.repeat(np.arange(len(t)), count)
+        within = np.arange(len(self.first)) - np.repeat(np.cumsum(count) - count, count)
+        self.second = np.repeat(begin, count) + within
+        self.before, self.after = number[self.first], number[actions][self.second]
+        self.probability = m.P[s, a, t][self.first] * m.mu[s, a][actions][self.second]
+        self.carried = table[:, [STEP_FACTS.index(then) for then in CARRIED.values()]]
+        self.own = table[actions]
+        self.pairs = problem.n_states * problem.n_actions
 
-    def each(self, parts: Parts) -> Floats:
-        """What `parts(facts)` gives for every pair of transitions: one row for each part."""
-        return np.array([parts(facts) for facts in self.facts], dtype=np.float64).T[:, self.kind]
+    @staticmethod
+    @cached(8)
+    def of(problem: Problem, policy: int) -> StepPairs:
+        """All of a problem's, for one target policy."""
+        return StepPairs(problem, policy)
+
+    def each(self, moving: Moving) -> tuple[Floats, Floats]:
+        """The multiple and what is added, for every pair: found once for what is asked of it."""
+        then = [name for name in CARRIED if name in moving.asked]
+        now = [name for name in STEP_FACTS if name in moving.asked]
+        earlier, of_first = _kinds(self.carried[:, [list(CARRIED).index(n) for n in then]])
+        present, of_second = _kinds(self.own[:, [STEP_FACTS.index(n) for n in now]])
+        kinds = of_first[self.first] * len(present) + of_second[self.second]
+        used = np.arange(len(earlier) * len(present))
+        if len(used) > len(kinds):
+            used, kinds = np.unique(kinds, return_inverse=True)
+        rows = np.hstack([earlier[used // len(present)], present[used % len(present)]])
+        found = [moving.parts(dict(zip([*then, *now], row, strict=True))) for row in rows.tolist()]
+        multiple, added = np.array(found, dtype=np.float64).T
+        return multiple[kinds], added[kinds]
 
     def gather(self, values: Floats) -> Floats:
         """The sum over the first transitions, for every pair (s', a') of the second."""
-        found = np.zeros(self.pairs)
-        np.add.at(found, self.after, self.probability * values)
-        return found
+        return np.bincount(self.after, self.probability * values, self.pairs).astype(np.float64)
 
-    def steady(self, multiple: Floats, added: Floats, window: int = 0) -> Floats:
-        """The solution of y = sum p m y + added; with a window, its first terms only."""
-        K = np.zeros((self.pairs + 1, self.pairs + 1))
-        np.add.at(K, (self.after, self.before), multiple * self.probability)
-        if not window:
-            return np.asarray(np.linalg.solve(np.eye(self.pairs) - K[:-1, :-1], added))
-        K[:-1, -1], K[-1, -1] = added, 1.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.linalg.matrix_power(K, window)[:-1, -1])
+    def onwards(self, multiple: Floats) -> Any:
+        """The sparse matrix with p(s'|s, a) mu(a'|s') times a multiple at [(s, a), (s', a')]."""
+        begin = np.searchsorted(self.before, np.arange(self.pairs + 1))
+        return _square(self.probability * multiple, self.after.copy(), begin)
 
-    def growth(self, parts: Parts) -> float:
-        """The spectral radius of K, where `parts(facts)` is the multiple m and what is added."""
-        multiple, added = self.each(parts)
-        K = np.zeros((self.pairs, self.pairs))
-        np.add.at(K, (self.before, self.after), multiple**2 * self.probability)
-        reached = _reached(K, np.unique(self.after[added != 0.0]))
-        return _spectral_radius(K[np.ix_(reached, reached)])
+    def steady(self, multiple: Floats, added: Floats, window: int = 0) -> Floats | None:
+        """The solution of y = sum p m y + added; with a window, its first terms only.
+
+        None if it is not found.
+        """
+        from scipy.sparse.linalg import LinearOperator, bicgstab
+
+        K = self.onwards(multiple).T.tocsr()
+        if window:
+            found = np.zeros(self.pairs)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for _ in range(window):
+                    found = K @ found + added
+            return found
+        if self.pairs <= LARGE:
+            return np.asarray(np.linalg.solve(np.eye(self.pairs) - K.toarray(), added))
+        rest = LinearOperator(K.shape, matvec=lambda y: y - K @ y, dtype=np.float64)
+        y, failed = bicgstab(rest, added, rtol=SOLVED, maxiter=TRIES)
+        return None if failed else np.asarray(y)
+
+    def growth(self, moving: Moving) -> float:
+        """The spectral radius of K, restricted to what is reached from where something is added."""
+        from scipy.sparse.csgraph import breadth_first_order
+
+        multiple, added = self.each(moving)
+        K = self.onwards(multiple**2)
+        K.eliminate_zeros()
+        sources = np.unique(self.after[added != 0.0])
+        if not len(sources):
+            return 0.0
+        begin = np.append(K.indptr, K.nnz + len(sources))  # one more node leads to all sources
+        heads = np.append(K.indices, sources)
+        graph = _square(np.ones(len(heads)), heads, begin)
+        order = breadth_first_order(graph, self.pairs, return_predecessors=False)
+        reached = np.sort(order[1:])
+        return _spectral_radius(K[reached][:, reached])
 
 
-def _spectral_radius(K: Floats) -> float:
-    if not K.any():
+def _square(entries: Floats, columns: Longs, begin: Longs) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array((entries, columns, begin), shape=(len(begin) - 1, len(begin) - 1))
+
+
+def _kinds(facts: Floats) -> tuple[Floats, Longs]:
+    """The different rows, and which of them each row is."""
+    varies = (facts != facts[:1]).any(axis=0)
+    if not varies.any():
+        return facts[:1], np.zeros(len(facts), dtype=np.int64)
+    if varies.sum() == 1:  # sorting numbers is much faster than sorting rows
+        _, one, kind = np.unique(facts[:, varies][:, 0], return_index=True, return_inverse=True)
+        return facts[one], kind.astype(np.int64)
+    different, kind = np.unique(facts, axis=0, return_inverse=True)
+    return different, kind.reshape(-1).astype(np.int64)
+
+
+def _spectral_radius(K: Any) -> float:
+    """Of a sparse matrix without negative entries."""
+    from scipy.sparse.linalg import ArpackError, eigs
+
+    if not K.nnz:
         return 0.0
-    if len(K) > LARGE:
-        from scipy.sparse import csr_array
-        from scipy.sparse.linalg import eigs
-
-        return float(np.abs(eigs(csr_array(K), k=1, return_eigenvectors=False)[0]))
-    return float(np.abs(np.linalg.eigvals(K)).max())
-
-
-def _reached(K: Floats, sources: Ints) -> Bools:
-    """Which pairs can hold something that was added at the sources."""
-    from scipy.sparse.csgraph import breadth_first_order
-
-    graph = np.zeros((len(K) + 1, len(K) + 1))
-    graph[:-1, :-1] = K > 0.0
-    graph[-1, sources] = 1.0
-    order = breadth_first_order(graph, len(K), directed=True, return_predecessors=False)
-    found = np.zeros(len(K) + 1, dtype=bool)
-    found[order] = True
-    return found[:-1]
+    if K.shape[0] > LARGE:
+        try:
+            found = eigs(K, k=1, v0=np.ones(K.shape[0]), return_eigenvectors=False)
+            return float(np.abs(found[0]))
+        except ArpackError:  # such as that of a matrix without cycles
+            pass
+    return float(np.abs(np.linalg.eigvals(K.toarray())).max())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from steadytd.base.numbers import number
-from steadytd.report.figures import alt, data_of, heading, styled
+from steadytd.report.figures import alt, heading, marks, says, styled
 from steadytd.report.palette import GOOD, HUES, INK, PALE, SHADE
+from steadytd.report.text import Table, table_of
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.cure import Cure
 
@@ -19,31 +19,37 @@ PLAIN = HUES[2]
 CLOSE_TO_ZERO = 1e-3  # of the largest error shown
 
 
-def cure_rows(c: Certificate, treatments: Sequence[Cure] | None = None) -> list[dict[str, Any]]:
+def cures_table(c: Certificate) -> Table:
+    """The recommended cure first."""
+    heads = {
+        "name": "cure", "unstable": "not stable", "best": ">best", "error": ">error",
+        "noise": ">noise", "alpha": ">alpha",
+    }  # fmt: skip
+    title = (
+        "Cures: amounts that are not stable (*: found by a scan), the best amount, error of its "
+        "fixed point, noise of its updates, largest step size for bounded second moments (empty: "
+        "not known)"
+    )
+    return table_of(title, heads, cure_rows(c))
+
+
+def cure_rows(c: Certificate) -> list[dict[str, Any]]:
     """Each cure: what is unstable, the best amount, and its error, noise and largest step size."""
     rows, use = [], recommended(c)
-    for t in treatments or c.treatments:
-        row = t.row
-        alpha = row["mean_square_alpha"]
+    for t in ordered(c):
+        row, known = t.row, t.best is not None
         rows.append(
             {
                 "name": t.title,
                 "recommended": t is use,
-                "short": _short(t),
                 "unstable": unstable(t),
-                "best": "none" if t.best is None else f"{row['amount']} {number(t.best)}",
-                "error": "none" if t.best is None else number(row["error"]),
-                "noise": _noise(row["noise"]) if t.best is not None else "none",
-                "alpha": number(alpha),
+                "best": f"{row['amount']} {number(t.best)}" if known else "none",
+                "error": number(row["error"]) if known else "none",
+                "noise": _noise(row["noise"]) if known else "none",
+                "alpha": number(row["mean_square_alpha"]),
             }
         )
     return rows
-
-
-def _short(t: Cure) -> str:
-    """The name with what is not a number in its settings: fits into a narrow column."""
-    words = [value for value in t.settings.values() if isinstance(value, str)]
-    return ", ".join([t.name, *words])
 
 
 def _noise(noise: float | None) -> str:
@@ -83,80 +89,76 @@ def ordered(c: Certificate) -> list[Cure]:
 
 
 def cures_chart(c: Certificate) -> Any:
-    """Error of the fixed point over the amount of each cure, on one axis of error."""
+    """Error of the fixed point over the amount of each cure, on one axis of error.
+
+    Where the true value is zero every error is zero, and the rate of the slowest mode is drawn.
+    """
     zero = c.error(np.zeros(c.problem.n_features))
     flat = zero < 1e-12
     use = recommended(c)
-    lowest = min([t.best_error or 0.0 for t in c.treatments if t.best is not None] + [c.best_error])
-    high = 5.0 * max(zero, c.best_error)
-    low = max(0.7 * lowest, CLOSE_TO_ZERO * high)
-    scale = alt.Scale(domain=[-0.1, 1.0]) if flat else alt.Scale(type="log", domain=[low, high])
-    panels = [_panel(t, scale, 0.0 if flat else low, t is use) for t in ordered(c)]
-    notes = [
-        "grey: not stable; orange line: stable from here on; dot: the best amount; "
-        "green: the one that is recommended",
-        "the true value is zero, so every stable amount is right"
-        if flat
-        else "errors outside the range are cut off; no dot: no stable amount",
-    ]
-    title = heading("What each cure costs: error of the fixed point over its amount", notes)
-    return styled(alt.concat(*panels, columns=COLUMNS).properties(title=title))
+    notes = ["grey: not stable; orange line: stable from here on; dot: the best amount; "
+             "green: the one that is recommended"]  # fmt: skip
+    if flat:
+        y = alt.Y("y:Q", title="rate", axis=alt.Axis(format=".2~g", tickCount=4))
+        low, title = 0.0, "How fast each cure is: the rate of its slowest mode over its amount"
+        notes += ["the true value is zero, so every stable amount has error 0; the rate is that of "
+                  "the slowest mode times the largest stable step size"]  # fmt: skip
+    else:
+        best = [t.best_error or 0.0 for t in c.treatments if t.best is not None]
+        high = 5.0 * max(zero, c.best_error)
+        low = max(0.7 * min([*best, c.best_error]), CLOSE_TO_ZERO * high)
+        scale = alt.Scale(type="log", domain=[low, high])
+        y = alt.Y("y:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
+        title = "What each cure costs: error of the fixed point over its amount"
+        notes += ["errors outside the range are cut off; no dot: no stable amount"]
+    panels = [_panel(t, y, low, t is use, flat) for t in ordered(c)]
+    return styled(alt.concat(*panels, columns=COLUMNS).properties(title=heading(title, notes)))
 
 
-def _panel(t: Cure, scale: Any, low: float, recommended: bool) -> Any:
+def _panel(t: Cure, y: Any, low: float, recommended: bool, flat: bool) -> Any:
     """One cure. Where the verdict changes the line begins anew."""
-    width, height = PANEL
     rows: list[dict[str, Any]] = []
     piece, before = 0, None
     for point in t.path:
-        if point["error"] is None or (before is not None and point["stable"] is not before):
+        amount, error, stable = point["amount"], point["error"], point["stable"]
+        if error is None or (before is not None and stable is not before):
             piece += 1
-        before = point["stable"]
-        if point["error"] is not None:
-            shown = {"amount": point["amount"], "error": max(point["error"], low)}
-            verdict = "stable" if point["stable"] else "not stable"
-            stable = int(point["stable"])
-            rows.append({**shown, "stable": stable, "piece": piece, "verdict": verdict})
-    nothing = {"amount": t.low, "error": low, "stable": 0, "piece": 0, "verdict": "none"}
-    rows = rows or [nothing]
-    amounts = [row["amount"] for row in rows]
-    kind: Any = "linear" if t.high <= 1.0 else "symlog" if not t.whole else "log"
-    if t.whole and t.low == 0.0:
-        kind = "symlog"
-    first, last = min(amounts), max(*amounts, t.low + 1e-9)
+        before = stable
+        if error is not None:
+            shown = {"amount": amount, "y": t.rate(amount) if flat else max(error, low)}
+            verdict = "stable" if stable else "not stable"
+            rows.append({**shown, "error": error, "piece": piece, "verdict": verdict})
+    rows = rows or [{"amount": t.low, "y": low, "error": None, "piece": 0, "verdict": "none"}]
+    kind: Any = "log" if t.whole and t.low > 0.0 else "linear" if t.high <= 1.0 else "symlog"
+    first, last = rows[0]["amount"], max(rows[-1]["amount"], t.low + 1e-9)
     if t.whole:  # room for the dots at the ends
         first, last = (first / 1.1, last * 1.1) if kind == "log" else (first - 0.1, last * 1.1)
-    x = alt.X(
-        "amount:Q",
-        title=t.amount,
-        scale=alt.Scale(type=kind, domain=[first, last], nice=False),
-        axis=alt.Axis(grid=False, tickCount=4, format=".3~r", labelOverlap=True),
-    )
-    y = alt.Y("error:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
-    lines = alt.Chart(data_of(rows)).encode(x=x, y=y, detail="piece:N")
-    good = lines.transform_filter("datum.stable == 1")
-    says = [
-        alt.Tooltip("amount:Q", title=t.amount, format=".4~g"),
-        alt.Tooltip("error:Q", format=".4~g"),
-        alt.Tooltip("verdict:N", title="mean update"),
+    axis = alt.Axis(grid=False, tickCount=4, format=".3~r", labelOverlap=True)
+    scale = alt.Scale(type=kind, domain=[first, last], nice=False)
+    x = alt.X("amount:Q", title=t.amount, scale=scale, axis=axis)
+    tooltip = [
+        *says("verdict", amount=t.amount, error="error"),
+        *([alt.Tooltip("y:Q", title="rate", format=".3~g")] if flat else []),
     ]
-    mark: dict[str, Any] = {"clip": True, "strokeWidth": 2.2}
-    dots: dict[str, Any] = {"clip": True, "size": 40 if t.whole else 14, "opacity": 1.0}
     colour = GOOD if recommended else PLAIN
-    layers = [
-        lines.transform_filter("datum.stable == 0").mark_line(color=PALE, **mark),
-        lines.transform_filter("datum.stable == 0").mark_circle(color=PALE, **dots),
-        good.mark_line(color=colour, **mark).encode(tooltip=says),
-        good.mark_circle(color=colour, **dots),
-    ]
+    layers = []
+    for verdict, shade in (("not stable", PALE), ("stable", colour)):
+        part = [row for row in rows if row["verdict"] == verdict]
+        line = {"x": x, "y": y, "detail": "piece:N"}
+        told = {**line, "tooltip": tooltip} if verdict == "stable" else line
+        layers += [
+            marks("line", part, told, clip=True, strokeWidth=2.2, color=shade),
+            marks(
+                "circle", part, line, clip=True, size=40 if t.whole else 14, opacity=1, color=shade
+            ),
+        ]
     start = t.stable_from
     if start is not None and start > t.low:
-        rule = alt.Chart(data_of([{"amount": start}])).encode(x=x)
-        layers.append(rule.mark_rule(color=SHADE, strokeDash=[4, 3]))
+        layers.append(marks("rule", [{"amount": start}], {"x": x}, color=SHADE, strokeDash=[4, 3]))
     if t.best is not None:
-        best = [{"amount": t.best, "error": max(t.best_error or 0.0, low)}]
-        chosen = alt.Chart(data_of(best)).encode(x=x, y=y)
-        layers.append(chosen.mark_point(size=110, filled=True, color=colour, opacity=1, clip=False))
+        best = {"amount": t.best, "y": t.rate(t.best) if flat else max(t.best_error or 0.0, low)}
+        dot = {"size": 110, "filled": True, "color": colour, "opacity": 1, "clip": False}
+        layers.append(marks("point", [best], {"x": x, "y": y}, **dot))
     name = f"{t.title}: recommended" if recommended else t.title
     title = alt.TitleParams(name, fontSize=12, color=GOOD if recommended else INK)
-    return alt.layer(*layers).properties(width=width, height=height, title=title)
+    return alt.layer(*layers).properties(width=PANEL[0], height=PANEL[1], title=title)

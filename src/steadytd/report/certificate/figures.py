@@ -7,7 +7,6 @@ at each stop is computed beforehand, so that the page computes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.numbers import number
 from steadytd.learners import algorithm
 from steadytd.mdp.scales import Complexes
-from steadytd.report.figures import alt, channels, data_of, dotted, edge_signs, heading, styled
+from steadytd.report.figures import alt, channels, dotted, edge_signs, heading, marks, says, styled
 from steadytd.report.palette import GOOD, INK, PALE, RAMP, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.recommend import compared
@@ -27,8 +26,9 @@ EIGENVALUE_STEPS = 61
 PATH_STEPS = 400
 MOST_NUMBERS = 24_000  # values and eigenvalues of all stops of the dial together
 STOPS = 120
-NEAR = 0.028  # of the axis: marks of thresholds that are closer share a place
+ROW = 13  # pixels of a threshold's name
 ERROR, BOUND, ZERO, BEST = "its error", "bound of it", "predicting zero", "best linear fit"
+RATE = "rate of its slowest mode"  # drawn where every error is zero
 
 
 def penalised() -> Look:
@@ -88,9 +88,12 @@ def first_stop(c: Certificate, stops: Sequence[Stop]) -> int:
     return [stop.eta for stop in stops].index(c.best_eta)
 
 
-def _at_the_stop(rows: Sequence[dict[str, Any]]) -> Any:
-    """The rows of the dial's stop, whose number is their `i`."""
-    return alt.Chart(data_of(rows)).transform_filter("datum.i == at")
+def _now(rows: Sequence[dict[str, Any]], places: dict[str, Any], **style: Any) -> Any:
+    """Marks at the dial's stop, whose number is their `i`."""
+    dot = {"filled": True, "size": 170, "stroke": "white", "opacity": 1, **style}
+    return marks("point", rows, places, color=penalised().colour, **dot).transform_filter(
+        "datum.i == at"
+    )
 
 
 def _finished(
@@ -106,43 +109,40 @@ def _finished(
 def eigenvalue_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
     """Eigenvalues of A(eta) in the complex plane, from eta = 0 to a little above eta_pd."""
     top = max(1.5 * c.eta_pd, 2.0 * c.best_eta, 0.5)
-    rows = []
-    for eta in np.linspace(0.0, top, EIGENVALUE_STEPS):
-        for value in c.pencil.rates(float(eta)):
-            rows.append({"eta": float(eta), "re": float(value.real), "im": float(value.imag)})
+    rows = [
+        {"eta": float(eta), "re": float(value.real), "im": float(value.imag)}
+        for eta in np.linspace(0.0, top, EIGENVALUE_STEPS)
+        for value in c.pencil.rates(float(eta))
+    ]
     left = min(0.0, *(r["re"] for r in rows))
     right = max(1e-3, *(r["re"] for r in rows))
     tall = max(*(abs(r["im"]) for r in rows), 0.05 * (right - left), 1e-3)
     pad = 0.06 * (right - left)
-    x = alt.Scale(domain=[left - pad, right + pad], nice=False)
-    y = alt.Scale(domain=[-1.25 * tall, 1.25 * tall], nice=False)
-    area = data_of([{"x": left - 9.0 * (right - left), "x2": 0.0}])
-    unstable = alt.Chart(area).mark_rect(opacity=0.10, color=SHADE, clip=True)
-    axis = alt.Chart(area).mark_rule(color=SOFT).encode(x=alt.datum(0.0, scale=x))
-    position = {
-        "x": alt.X("re:Q", title="real part", scale=x),
-        "y": alt.Y("im:Q", title="imaginary part", scale=y),
+    x_scale = alt.Scale(domain=[left - pad, right + pad], nice=False)
+    y_scale = alt.Scale(domain=[-1.25 * tall, 1.25 * tall], nice=False)
+    places = {
+        "x": alt.X("re:Q", title="real part", scale=x_scale),
+        "y": alt.Y("im:Q", title="imaginary part", scale=y_scale),
+        "tooltip": says(eta="eta", re="real", im="imaginary"),
     }
-    says = [alt.Tooltip(f"{n}:Q", title=t, format=".4~g")
-            for n, t in (("eta", "eta"), ("re", "real"), ("im", "imaginary"))]  # fmt: skip
+    half = {"x": alt.X("x:Q", scale=x_scale, title="real part"), "x2": "x2:Q"}
+    area = [{"x": left - 9.0 * (right - left), "x2": 0.0}]
     legend = alt.Legend(orient="bottom", gradientLength=180, gradientThickness=9, title="eta")
     ramp = alt.Color("eta:Q", scale=alt.Scale(scheme=RAMP), legend=legend)
-    points = alt.Chart(data_of(rows))
-    moving = points.mark_circle(size=30, opacity=0.9).encode(**position, color=ramp, tooltip=says)
-    first = points.transform_filter("datum.eta == 0")
-    start = first.mark_point(size=90, color=INK, strokeWidth=1.6, filled=False)
-    layers = [unstable.encode(x=alt.X("x:Q", scale=x, title="real part"), x2="x2:Q"), axis, moving]
-    layers.append(start.encode(**position, tooltip=says))
+    first = [row for row in rows if row["eta"] == 0.0]
+    layers = [
+        marks("rect", area, half, opacity=0.10, color=SHADE, clip=True),
+        marks("rule", area, {"x": alt.datum(0.0, scale=x_scale)}, color=SOFT),
+        marks("circle", rows, {**places, "color": ramp}, size=30, opacity=0.9),
+        marks("point", first, places, size=90, color=INK, strokeWidth=1.6, filled=False),
+    ]
     if stops:
         now = [
             {"i": i, "eta": stop.eta, "re": float(z.real), "im": float(z.imag)}
             for i, stop in enumerate(stops)
             for z in stop.rates
         ]
-        dots = _at_the_stop(now).mark_point(
-            size=170, filled=True, opacity=1, stroke="white", color=penalised().colour
-        )
-        layers.append(dots.encode(**position, tooltip=says))
+        layers.append(_now(now, places))
     title = "Eigenvalues of A(eta) as the penalty grows"
     notes = "circles: eta = 0, plain TD; stable where no eigenvalue lies in the shade"
     return _finished(layers, c, stops, heading(title, notes), width=560, height=320)
@@ -156,113 +156,121 @@ def path_grid(c: Certificate, top: float) -> Floats:
 
 
 def path_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
-    """Error of the fixed point over eta: the unstable set shaded, thresholds and bounds marked.
+    """Error of the fixed point over eta: the unstable set shaded, thresholds and bounds named.
 
-    Thresholds have letters above the frame, explained below the title: names would lie on curves.
+    Where the true value is zero every error is zero, and the rate of the slowest mode is drawn.
     """
-    top = largest_eta(c)
-    frame = c.path(path_grid(c, top)).select("eta", "stable", "error", "error_bound")
-    zero = c.error(np.zeros(c.problem.n_features))
-    scale = max(zero, c.best_error, 1e-12)
-    low, high = max(c.best_error, 1e-3 * scale) / 2.0, 30.0 * scale
-    flat = zero < 1e-12
-    y_scale = alt.Scale(domain=[-0.1, 1.0]) if flat else alt.Scale(type="log", domain=[low, high])
+    top, zero = largest_eta(c), c.error(np.zeros(c.problem.n_features))
     x_scale = alt.Scale(type="sqrt", domain=[0.0, top], nice=False)
-    x = alt.X("eta:Q", title="eta", scale=x_scale, axis=alt.Axis(grid=False, tickCount=8))
-    y = alt.Y(
-        "error:Q",
-        title="error of the fixed point",
-        scale=y_scale,
-        axis=alt.Axis(format="~g", tickCount=6),
-    )
-    rows = _path_rows(c, frame.to_dicts(), top, {} if flat else _levels(c, zero, low))
-    shown = {ERROR: penalised(), BOUND: Look(SOFT, (5, 4)),
-             ZERO: Look(INK, (2, 3)), BEST: Look(GOOD, (2, 3))}  # fmt: skip
+    axis = alt.Axis(grid=False, tickCount=8)
+    x = alt.X("eta:Q", title="eta (square-root scale)", scale=x_scale, axis=axis)
+    if zero < 1e-12:
+        what, format_, levels = RATE, ".2~g", []
+        rows: list[dict[str, Any]] = [
+            {"what": RATE, "branch": "", "eta": float(eta), "error": _slowest(c, float(eta))}
+            for eta in path_grid(c, top)
+        ]
+        least, most = min(r["error"] for r in rows), max(r["error"] for r in rows)
+        low, high = min(1.1 * least, -0.05 * most), 1.1 * most
+        y_scale = alt.Scale(domain=[low, high], nice=False)
+        at_stops: list[float | None] = [_slowest(c, stop.eta) for stop in stops]
+        levels = [{"error": 0.0}]
+    else:
+        what, format_ = "error of the fixed point", "~g"
+        frame = c.path(path_grid(c, top)).select("eta", "stable", "error", "error_bound")
+        scale = max(zero, c.best_error, 1e-12)
+        low, high = max(c.best_error, 1e-3 * scale) / 2.0, 30.0 * scale
+        y_scale = alt.Scale(type="log", domain=[low, high])
+        rows = _path_rows(c, frame.to_dicts(), top, _levels(c, zero, low))
+        at_stops, levels = [stop.error for stop in stops], []
+    y = alt.Y("error:Q", title=what, scale=y_scale, axis=alt.Axis(format=format_, tickCount=6))
+    shown = {ERROR: penalised(), BOUND: Look(SOFT, (5, 4)), ZERO: Look(INK, (2, 3)),
+             BEST: Look(GOOD, (2, 3)), RATE: penalised()}  # fmt: skip
     present = {row["what"] for row in rows}
     colour, dash = channels("what", {k: v for k, v in shown.items() if k in present}, columns=4)
-    layers = []
-    if c.unstable_etas:
-        spans = data_of([{"lo": lo, "hi": min(hi, top)} for lo, hi in c.unstable_etas if lo < top])
-        shade = alt.Chart(spans).mark_rect(opacity=0.13, color=SHADE, clip=True)
-        says = [alt.Tooltip("lo:Q", title="unstable from", format=".4~g"),
-                alt.Tooltip("hi:Q", title="to", format=".4~g")]  # fmt: skip
-        layers.append(shade.encode(x=alt.X("lo:Q", scale=x_scale), x2="hi:Q", tooltip=says))
-    line = alt.Chart(data_of(rows)).mark_line(clip=True, strokeWidth=2.2)
-    layers.append(
-        line.encode(
-            x=x, y=y, color=colour, strokeDash=dash, detail="branch:N",
-            tooltip=[
-                alt.Tooltip("what:N", title=" "),
-                alt.Tooltip("eta:Q", format=".4~g"),
-                alt.Tooltip("error:Q", format=".4~g"),
-            ],
-        )
-    )  # fmt: skip
-    if not flat:
-        layers += edge_signs(rows, (low, high), ["what", "branch"], x=x, y=y, color=colour)
-    layers += threshold_marks(c, top, x_scale)
-    best = {"eta": c.best_eta, "error": 0.0 if flat else c.error(c.pencil.fixed_point(c.best_eta))}
-    chosen = alt.Chart(data_of([best])).encode(x=x, y=y, tooltip=["eta:Q", "error:Q"])
-    layers.append(chosen.mark_point(size=110, filled=True, color=GOOD, opacity=1, clip=False))
+    spans = [{"lo": lo, "hi": min(hi, top)} for lo, hi in c.unstable_etas if lo < top]
+    shaded = {"x": alt.X("lo:Q", scale=x_scale), "x2": "hi:Q",
+              "tooltip": says(lo="unstable from", hi="to")}  # fmt: skip
+    tooltip = says("what", eta="eta", error="error" if what != RATE else "rate")
+    line = {"x": x, "y": y, "color": colour, "strokeDash": dash, "detail": "branch:N",
+            "tooltip": tooltip}  # fmt: skip
+    layers = [
+        *([marks("rect", spans, shaded, opacity=0.13, color=SHADE)] if spans else []),
+        *([marks("rule", levels, {"y": y}, color=SOFT)] if levels else []),
+        *threshold_marks(c, top, x_scale),
+        marks("line", rows, line, strokeWidth=2.2, clip=True),
+        *edge_signs(rows, (low, high), ["what", "branch"], x=x, y=y, color=colour),
+    ]
+    best = _slowest(c, c.best_eta) if what == RATE else c.error(c.pencil.fixed_point(c.best_eta))
+    dot = {"size": 110, "filled": True, "color": GOOD, "opacity": 1, "clip": False}
+    chosen = {"x": x, "y": y, "tooltip": tooltip[1:]}
+    layers.append(marks("point", [{"eta": c.best_eta, "error": best}], chosen, **dot))
     if stops:
+        known = zip(stops, at_stops, strict=True)
         now = [
-            {"i": i, "eta": stop.eta, "error": min(max(stop.error, low), high)}
-            for i, stop in enumerate(stops)
-            if stop.error is not None
+            {"i": i, "eta": stop.eta, "error": float(np.clip(error, low, high))}
+            for i, (stop, error) in enumerate(known)
+            if error is not None and stop.error is not None
         ]
-        here = _at_the_stop(now).encode(x=x)
-        dot = here.mark_point(
-            size=190, filled=True, opacity=1, stroke="white", color=penalised().colour
-        )
-        layers += [here.mark_rule(color=penalised().colour, strokeWidth=1.2), dot.encode(y=y)]
-    note = "shaded: unstable; dot: what eta=auto takes"
-    notes = [f"{note}; the value is zero, so every stable eta is right" if flat else note]
-    title = "Error of perturbed TD's fixed point over the penalty"
-    found = [f"{letter}: {name} {number(eta)}" for letter, name, eta in thresholds(c, top)]
-    notes += ["; ".join(found[i : i + 4]) for i in range(0, len(found), 4)]
-    usermeta = {"toggle": "what", "above": 34}
-    return _finished(
-        layers, c, stops, heading(title, notes), width=620, height=340, usermeta=usermeta
+        rule = marks("rule", now, {"x": x}, color=penalised().colour, strokeWidth=1.2)
+        layers += [rule.transform_filter("datum.i == at"), _now(now, {"x": x, "y": y})]
+    notes, title = (
+        ["shaded: unstable; dot: what eta=auto takes"],
+        "Error of perturbed TD's fixed point",
     )
+    if what == RATE:
+        title = "Rate of perturbed TD's slowest mode"
+        notes.append("the true value is zero, so every stable eta has error 0; larger is faster")
+    usermeta = {"toggle": "what"}
+    return _finished(layers, c, stops, heading(f"{title} over the penalty", notes), width=620,
+                     height=340, usermeta=usermeta)  # fmt: skip
 
 
-def thresholds(c: Certificate, top: float) -> list[tuple[str, str, float]]:
-    """Letter, name and place of the pole, the thresholds and the bounds, from left to right."""
+def _slowest(c: Certificate, eta: float) -> float:
+    """The rate of the slowest mode: negative where the mean update is unstable."""
+    return float(c.pencil.rates(eta).real.min())
+
+
+def thresholds(c: Certificate, top: float) -> list[tuple[str, float]]:
+    """Name and place of the pole, the thresholds and the bounds, from left to right."""
     named = {
         "Hurwitz": c.eta_hurwitz,
         "positive definite": c.eta_pd,
-        **{name.replace("_", " "): value for name, value in c.bounds.items()},
+        **{f"bound: {name.replace('_', ' ')}": value for name, value in c.bounds.items()},
     }
     if c.poles:
         named["pole"] = c.poles[-1]
     places = sorted((value, name) for name, value in named.items() if 0.0 < value <= top)
-    return [(letter, name, v) for letter, (v, name) in zip(ascii_lowercase, places, strict=False)]
+    return [(name, value) for value, name in places]
 
 
 def threshold_marks(c: Certificate, top: float, x_scale: Any) -> list[Any]:
-    """Vertical lines for the pole, thresholds and bounds, with their letters above the frame.
+    """Vertical lines for the pole, thresholds and bounds, with their names above the frame.
 
-    Letters of neighbours stand in two rows, so that they do not touch in a narrow page.
+    Each name has a row of its own, the leftmost the highest: none lies on a curve or a name.
     """
-    groups: list[dict[str, Any]] = []
-    for letter, name, value in thresholds(c, top):
-        if groups and np.sqrt(value / top) - np.sqrt(groups[-1]["eta"] / top) < NEAR:
-            groups[-1]["text"] += letter
-            groups[-1]["names"] += f", {name}"
-        else:
-            groups.append({"eta": value, "text": letter, "names": name})
-    if not groups:
+    known = thresholds(c, top)
+    if not known:
         return []
-    at = alt.X("eta:Q", scale=x_scale)
-    says = [alt.Tooltip("names:N", title=" "), alt.Tooltip("eta:Q", format=".4~g")]
-    rule = alt.Chart(data_of(groups)).mark_rule(color=PALE, strokeWidth=1.5)
-    layers = [rule.encode(x=at, tooltip=says)]
-    for row, part in enumerate((groups[::2], groups[1::2])):
-        text = alt.Chart(data_of(part or [{}])).mark_text(
-            dy=-8 - 13 * row, fontSize=12, color=SOFT, fontWeight="bold"
-        )
-        layers.append(text.encode(x=at, text="text:N", y=alt.value(0), tooltip=says))
-    return layers
+    rows = [
+        {"eta": value, "text": f"{name} {number(value)}", "row": row, "left": value < 0.45 * top}
+        for row, (name, value) in enumerate(reversed(known))
+    ]
+    at = {"x": alt.X("eta:Q", scale=x_scale), "tooltip": alt.Tooltip("text:N", title=" ")}
+    flag = {**at, "y": alt.value(0), "y2": alt.value(alt.expr(f"-4 - {ROW} * datum.row"))}
+    named = {**at, "text": "text:N", "y": alt.value(0)}
+    style = {"fontSize": 11, "color": SOFT, "baseline": "bottom"}
+    sides = [[r for r in rows if r["left"]], [r for r in rows if not r["left"]]]
+    lift = alt.expr(f"-3 - {ROW} * datum.row")
+    return [
+        marks("rule", rows, at, color=PALE, strokeWidth=1.5),
+        marks("rule", rows, flag, color=PALE, strokeWidth=1.0, clip=False),
+        *(
+            marks("text", part, named, align=align, dx=dx, dy=lift, **style)
+            for part, align, dx in zip(sides, ("left", "right"), (3, -3), strict=True)
+            if part
+        ),
+    ]
 
 
 def _levels(c: Certificate, zero: float, low: float) -> dict[str, float]:
@@ -275,15 +283,20 @@ def _path_rows(
 ) -> list[dict[str, Any]]:
     """The curve, which begins anew beyond a pole and where stability changes; its bound; levels."""
     segments = np.searchsorted(c.poles, [row["eta"] for row in found])
-    rows = []
-    for row, segment in zip(found, segments, strict=True):
-        if row["error"] is not None:
-            branch = f"{segment}{row['stable']}"
-            rows.append({"what": ERROR, "branch": branch, "eta": row["eta"], "error": row["error"]})
+    rows = [
+        {
+            "what": ERROR,
+            "branch": f"{segment}{row['stable']}",
+            "eta": row["eta"],
+            "error": row["error"],
+        }
+        for row, segment in zip(found, segments, strict=True)
+        if row["error"] is not None
+    ]
     bounded = [(row["eta"], row["error_bound"]) for row in found if row["error_bound"] is not None]
-    rows += [{"what": BOUND, "branch": "", "eta": eta, "error": error} for eta, error in bounded]
-    ends = [(name, eta, error) for name, error in levels.items() for eta in (0.0, top)]
-    return rows + [{"what": n, "branch": "", "eta": eta, "error": e} for n, eta, e in ends]
+    others = [(BOUND, *point) for point in bounded]
+    others += [(name, eta, error) for name, error in levels.items() for eta in (0.0, top)]
+    return rows + [{"what": n, "branch": "", "eta": eta, "error": e} for n, eta, e in others]
 
 
 def _best_known_first(names: list[str]) -> list[str]:
@@ -298,7 +311,7 @@ def _shortened(names: list[str]) -> str:
 
 def values_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
     """The learners' fixed points, state by state, beside the true values."""
-    m, active = c.moments, c.problem.active_in(c.policy)
+    active = c.problem.active_in(c.policy)
     kinds: dict[tuple[float, ...], list[str]] = {}
     for row in c.learners:
         if row["values"] is not None and not algorithm(row["learner"]).role.exhibit:
@@ -306,7 +319,8 @@ def values_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
             name = f"{row['learner']} (eta {number(eta, 3)})" if eta is not None else row["learner"]
             shown = name if row["stable"] else f"{name} (unstable)"
             kinds.setdefault(tuple(np.round(row["values"], 9)), []).append(shown)
-    series = {"true value": tuple(m.v_pi)} | {_shortened(n): v for v, n in kinds.items()}
+    true = "true value"
+    series = {true: tuple(c.moments.v_pi)} | {_shortened(n): v for v, n in kinds.items()}
     own = looks({_shortened(n): _best_known_first(n)[0].split()[0] for n in kinds.values()})
     rows = [
         {"learner": name, "state": s, "value": float(v)}
@@ -314,32 +328,29 @@ def values_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
         for s, v in enumerate(values)
         if active[s]
     ]
-    names = list(series)
     many = active.sum() > MANY_STATES
-    colour, dash = channels("learner", {"true value": Look(SOFT)} | own, columns=2)
+    colour, dash = channels("learner", {true: Look(SOFT)} | own, columns=2)
     zero = c.error(np.zeros(c.problem.n_features))
     useful = [x.values for x in stops if x.values is not None and (x.error or 0.0) <= zero]
     ends = [v for x in (*series.values(), *useful) for s, v in enumerate(x) if active[s]]
     pad = 0.08 * (max(ends) - min(ends)) or 1.0
-    scale = alt.Scale(domain=[min(ends) - pad, max(ends) + pad], nice=False)
-    y = alt.Y("value:Q", title="value", scale=scale)
-    says = ["learner:N", "state:Q", alt.Tooltip("value:Q", format=".4~g")]
-    base = alt.Chart(data_of(rows))
-    x: Any = alt.X("state:Q", title="state", scale=alt.Scale(nice=False))
+    low, high = min(ends) - pad, max(ends) + pad
+    places = {
+        "x": alt.X("state:Q", title="state", scale=alt.Scale(nice=False)),
+        "y": alt.Y("value:Q", title="value", scale=alt.Scale(domain=[low, high], nice=False)),
+        "color": colour,
+        "tooltip": ["learner:N", "state:Q", alt.Tooltip("value:Q", format=".4~g")],
+    }
     if many:
-        lines = base.mark_line(strokeWidth=1.6, clip=True)
-        layers = [lines.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=says)]
+        layers = [marks("line", rows, {**places, "strokeDash": dash}, strokeWidth=1.6, clip=True)]
     else:
-        x = alt.X("state:O", title="state", axis=alt.Axis(labelAngle=0, grid=True))
+        places["x"] = alt.X("state:O", title="state", axis=alt.Axis(labelAngle=0, grid=True))
         dotted(colour)
-        true = base.transform_filter("datum.learner == 'true value'")
-        others = base.transform_filter("datum.learner != 'true value'")
-        offset = alt.XOffset("learner:N", sort=names[1:])
-        tick = true.mark_tick(thickness=3, size=46)
-        dots = others.mark_point(filled=True, size=75, opacity=1)
+        beside = {**places, "xOffset": alt.XOffset("learner:N", sort=list(series)[1:])}
+        others = [row for row in rows if row["learner"] != true]
         layers = [
-            tick.encode(x=x, y=y, color=colour, tooltip=says),
-            dots.encode(x=x, y=y, color=colour, xOffset=offset, tooltip=says),
+            marks("tick", [r for r in rows if r["learner"] == true], places, thickness=3, size=46),
+            marks("point", others, beside, filled=True, size=75, opacity=1),
         ]
     if stops:
         now = [
@@ -347,13 +358,12 @@ def values_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
             for i, stop in enumerate(stops)
             if stop.values is not None
             for s, v in enumerate(stop.values)
-            if active[s] and scale.domain[0] <= v <= scale.domain[1]
+            if active[s] and low <= v <= high
         ]
-        mark = _at_the_stop(now).mark_point(
-            shape="diamond", size=40 if many else 170, filled=False, strokeWidth=2.4, opacity=1,
-            color=penalised().colour,
-        )  # fmt: skip
-        layers.append(mark.encode(x=x, y=y, tooltip=["eta:Q", "state:Q", "value:Q"]))
+        moved = {"x": places["x"], "y": places["y"], "tooltip": ["eta:Q", "state:Q", "value:Q"]}
+        size = 40 if many else 170
+        diamond = {"shape": "diamond", "filled": False, "strokeWidth": 2.4, "stroke": alt.Undefined}
+        layers.append(_now(now, moved, size=size, **diamond))
     same = "learners with the same fixed point share a mark"
     notes = [same if many else f"{same}; bars: the true values"]
     if stops:

@@ -9,7 +9,7 @@ from typing import Any
 from steadytd.base.files import filling, write_whole
 from steadytd.base.finding import Finding
 from steadytd.base.numbers import number
-from steadytd.report.certificate.cures import cure_rows, cures_chart, ordered
+from steadytd.report.certificate.cures import cures_chart, cures_table
 from steadytd.report.certificate.figures import (
     dial_stops,
     eigenvalue_chart,
@@ -21,9 +21,10 @@ from steadytd.report.certificate.figures import (
 from steadytd.report.figures import described, save_figures
 from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
+from steadytd.report.text import Line, Table, table_of
 from steadytd.theory.advice import advise_on, threshold
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.recommend import CODE, adaptive
+from steadytd.theory.recommend import CODE, adaptive, compared
 
 CHARTS = {"path": path_chart, "eigenvalues": eigenvalue_chart, "states": values_chart}
 BOUNDS = {
@@ -62,13 +63,50 @@ def verdict(c: Certificate, *, cures: bool = False) -> str:
     )
 
 
+def answer(
+    c: Certificate, etas: Sequence[float] = (), *, cures: bool = False
+) -> list[Line | Table]:
+    """The verdict, what to use, and the learners that are compared."""
+    good = "good" if c.td_stable else "care"
+    lines = [Line(verdict(c, cures=cures), good)]
+    lines += [Line(f.text, head=f.code) for f in findings(c, cures=cures)[:1] if f.code == CODE]
+    if etas or cures:
+        lines += [Line(f.text, head=f.code) for eta in etas for f in advise_on(c, eta)]
+        asked = [asked_table(c, etas)] if etas else []
+        return [*lines, *asked, *([cures_table(c)] if cures else [])]
+    learners = learners_table(c, cures=cures)
+    names = {law.name for law in compared()}
+    rows = [
+        i
+        for i, row in enumerate(learners.rows)
+        if i in learners.best or str(row[0]).split()[0] in names
+    ]
+    some = learners._replace(
+        title="Some learners (all: --full)", rows=[learners.rows[i] for i in rows]
+    )
+    return [*lines, some]
+
+
+def rest(c: Certificate, *, cures: bool = False) -> list[Line | Table | str]:
+    """The other findings, thresholds and all learners."""
+    lines = finding_lines(c, cures=cures)
+    learners = learners_table(c, cures=cures)
+    return [*lines, "", thresholds_table(c), learners, adaptive()]
+
+
+def finding_lines(c: Certificate, *, cures: bool = False) -> list[Line]:
+    """The findings but the first, which is a part of the answer."""
+    found = findings(c, cures=cures)
+    return [Line(f.text, head=f.code) for f in found if f.code != CODE]
+
+
 def findings(c: Certificate, etas: Sequence[float] = (), *, cures: bool = False) -> list[Finding]:
     """What to do first, then the other general findings, then those about given penalties."""
     found = [*c.findings(cures=cures), *(f for eta in etas for f in advise_on(c, eta))]
     return sorted(found, key=lambda finding: finding.code != CODE)
 
 
-def threshold_rows(c: Certificate) -> list[dict[str, str]]:
+def thresholds_table(c: Certificate) -> Table:
     """Thresholds and bounds with their meaning."""
     unstable = ", ".join(f"{number(lo)} to {number(hi)}" for lo, hi in c.unstable_etas) or "none"
     found = "" if c.pencil.exact else " (found by a scan: very short intervals may be missing)"
@@ -76,15 +114,52 @@ def threshold_rows(c: Certificate) -> list[dict[str, str]]:
         ("unstable", unstable, f"penalties with an unstable mean update{found}"),
         ("Hurwitz", number(c.eta_hurwitz), f"stable for every larger eta{found}"),
         ("positive definite", number(c.eta_pd), "exact: the theorem's condition holds above"),
+        *((n.replace("_", " "), number(c.bounds[n]), text) for n, text in BOUNDS.items()),
+        (
+            "best",
+            number(c.best_eta),
+            "eta=auto: least error away from poles, crossings, knife edges",
+        ),
     ]
-    rows += [(n.replace("_", " "), number(c.bounds[n]), text) for n, text in BOUNDS.items()]
-    best = "eta=auto: least error away from poles, crossings, knife edges"
-    rows.append(("best", number(c.best_eta), best))
-    return [{"name": name, "value": value, "text": text} for name, value, text in rows]
+    return Table("Penalties", ("threshold", ">eta", "meaning"), rows)
+
+
+def learners_table(c: Certificate, *, cures: bool = False) -> Table:
+    """Each learner with its parameters, stability, variance, error and largest step size."""
+    heads = {
+        "name": "learner", "stable": "!mean update", "variance": "!variance", "runs": "runs",
+        "error": ">error", "alpha": ">largest alpha",
+    }  # fmt: skip
+    title = (
+        "Learners: is the mean update stable, is the variance of the traces finite, and if not, "
+        "do single runs settle at a tenth of the largest step size or less; error of the fixed "
+        "point, largest constant step size (none: unstable; empty: not known, or there is none)"
+    )
+    return table_of(title, heads, learner_rows(c, cures=cures))
+
+
+def asked_table(c: Certificate, etas: Sequence[float]) -> Table:
+    """The penalties that were asked about."""
+    rows = [
+        {
+            "eta": number(row["eta"]),
+            "stable": "stable" if row["stable"] else "unstable",
+            "error": number(row["error"]),
+            "bound": number(row["error_bound"]) or "none",
+            "move": "" if row["sensitivity"] is None else number(0.01 * row["sensitivity"]),
+        }
+        for row in (c.path(etas).to_dicts() if etas else [])
+    ]
+    heads = {"eta": ">eta", "stable": "!mean update", "error": ">error", "bound": ">error bound",
+             "move": ">values move per 0.01 of eta"}  # fmt: skip
+    return table_of("Penalties asked about", heads, rows)
+
+
+SINGLE_RUNS = {None: "", True: "settle", False: "grow"}
 
 
 def learner_rows(c: Certificate, *, cures: bool = False) -> list[dict[str, Any]]:
-    """Each learner with its parameters, stability, variance, error and largest step size.
+    """The rows of the table of learners.
 
     The recommended one stands first. One of the cures, with other parameters, is not among them.
     """
@@ -101,8 +176,9 @@ def learner_rows(c: Certificate, *, cures: bool = False) -> list[dict[str, Any]]
                 "learner": row["learner"],
                 "recommended": (row["learner"], row["params"]) == choice,
                 "name": f"{row['learner']}{f' ({shown})' if shown else ''}",
-                "stable": row["stable"],
+                "stable": "stable" if row["stable"] else "unstable",
                 "variance": "finite" if row["finite_variance"] else "infinite",
+                "runs": SINGLE_RUNS[row["almost_sure"]],
                 "error": "none" if error is None else number(error),
                 "alpha": number(row["largest_alpha"]) if row["stable"] else "none",
             }
@@ -150,29 +226,20 @@ def certificate_page(
         shown = {name: live(name, draw(c, stops), files) for name, draw in CHARTS.items()}
         if cures:
             shown["cures"] = live("cures", ways, files)
-    path = [
-        {**row, "move": None if row["sensitivity"] is None else 0.01 * row["sensitivity"]}
-        for row in (c.path(etas).to_dicts() if etas else [])
-    ]
-    said = findings(c, etas, cures=cures)
     return page(
         "certify.html",
         c=c,
-        name=c.problem.name,
-        summary=c.problem.summary,
         verdict=verdict(c, cures=cures),
-        findings=said,
+        findings=findings(c, etas, cures=cures),
         first=CODE,
-        thresholds=threshold_rows(c),
-        learners=learner_rows(c, cures=cures),
+        thresholds=thresholds_table(c),
+        learners=learners_table(c, cures=cures),
         adaptive=adaptive(),
-        path=path,
-        cures=cure_rows(c, ordered(c)) if cures else [],
+        path=asked_table(c, etas),
+        cures=cures_table(c) if cures else None,
         figures=shown,
         moves=as_json([stop.texts for stop in stops]),
         start=first_stop(c, stops),
         last=len(stops) - 1,
-        rank=c.pencil.rank,
-        features=c.problem.n_features,
         command=command,
     )

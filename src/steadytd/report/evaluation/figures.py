@@ -20,8 +20,8 @@ from steadytd.evaluation.result import Evaluation
 from steadytd.evaluation.rule import sampling_error
 from steadytd.evaluation.visits import Visits
 from steadytd.learners import names as laws
-from steadytd.report.evaluation.text import telling
-from steadytd.report.figures import alt, edge_signs, intervals, marks, says, styled
+from steadytd.report.evaluation.text import ranked, telling
+from steadytd.report.figures import alt, dotted, edge_signs, intervals, marks, says, styled
 from steadytd.report.palette import GOOD, HUES, INK, PALE, SHADE, SOFT, look
 
 DRAWN = 6  # targets that have panels of their own
@@ -46,7 +46,7 @@ def _framed(layers: Sequence[Any], title: str, height: int, toggle: str = "") ->
     return styled(chart.properties(usermeta={"toggle": toggle}) if toggle else chart)
 
 
-# Values with their intervals: a dot and a bar for every target or learner
+# Decisions: every target's difference to the policy that made the log
 
 KINDS = {
     "solved": ("solved", "circle"),
@@ -54,25 +54,164 @@ KINDS = {
     "sampling": ("importance sampling", "triangle-up"),
     "action": ("values of actions", "triangle-down"),
 }
-REACH = 2.0  # times the recommended intervals' span: how far the values' axis looks beyond it
+REACH = 2.0  # times the recommended intervals' span: how far an axis looks beyond it
+DECISIONS = {"better": GOOD, "worse": SHADE, "not decided": INK, "not trusted": PALE}
+ARROWS = (("low", "left", 9), ("high", "right", -9))
 
 
-def targets_chart(e: Evaluation) -> Any:
-    """The recommended values of the targets, against that of the policy that made the log."""
+def decisions_chart(e: Evaluation) -> Any:
+    """The difference of each target to the policy that made the log, the best first.
+
+    The axis is chosen for those that are trusted; the others are grey, and cut where it ends.
+    """
     named = set(telling(e))
-    found = (v for v in e.values.iter_rows(named=True) if v["recommended"])
-    rows = [_point(v) for v in found if v["target"] in named]
-    logged = e.behavior.value  # shown in any case: it is what they are compared with
-    beside = {"lo": None, "hi": None, "at": logged, "recommended": True}
-    domain = _domain([*rows, beside] if math.isfinite(logged) else rows, logged)
-    return _values(rows, "target", "What each policy is worth", logged, domain)
+    shown = [d for d in ranked(e) if d.target in named]
+    rows: Rows = []
+    for d in shown:
+        decision = "not decided" if d.decision == "undecided" else d.decision
+        ends = {"at": d.difference, "lo": d.lo, "hi": d.hi}
+        known = {k: x if math.isfinite(x) else None for k, x in ends.items()}
+        label = decision if d.trusted else "not trusted"
+        rows.append({"target": d.target, "decision": label, **known})
+    trusted = [r for r in rows if r["decision"] != "not trusted"]
+    low, high = _domain(trusted or rows, rows, [0.0])
+    scale = alt.Scale(domain=[low, high], nice=False)
+    title = "difference to the policy that made the log"
+    x = alt.X("at:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
+    order = [row["target"] for row in rows]
+    y = alt.Y("target:N", sort=order, title=None, axis=alt.Axis(labelLimit=130, grid=False))
+    here = [name for name in DECISIONS if name in {row["decision"] for row in rows}]
+    colours = alt.Scale(domain=here, range=[DECISIONS[name] for name in here])
+    colour = alt.Color("decision:N", scale=colours, legend=alt.Legend(title=None, orient="bottom"))
+    tooltip = says("target", "decision", at="difference", lo="95 % from", hi="to")
+    places = {"x": x, "y": y, "color": dotted(colour), "tooltip": tooltip}
+    inside = [row for row in rows if row["at"] is not None and low <= row["at"] <= high]
+    layers = [
+        marks("rule", [{"at": 0.0}], {"x": x}, strokeDash=[5, 4], color=SOFT),
+        intervals(rows, places, strokeWidth=3, clip=True),
+        marks("point", inside, places, shape="diamond", size=150, filled=True, opacity=1),
+    ]
+    for edge, side in ((low, "left"), (high, "right")):
+        cut = [{**r, "at": edge} for r in rows if _beyond(r, edge, side)]
+        arrow = {"shape": f"triangle-{side}", "size": 60, "filled": True, "opacity": 1}
+        layers.append(marks("point", cut, places, clip=False, **arrow))
+    asked = "Better or worse than the policy that made the log?"
+    return _framed(layers, asked, 120 + 26 * len(order), "decision")
+
+
+def forest_chart(e: Evaluation) -> Any | None:
+    """The differences of all segments with their joint intervals, against no difference."""
+    segments = () if e.segments is None else e.segments.rows
+    rows: Rows = []
+    for r in segments:
+        ends = {"at": r.difference, "lo": r.difference_lo, "hi": r.difference_hi}
+        known = {k: v if math.isfinite(v) else None for k, v in ends.items()}
+        label = r.decision if r.trusted else "not trusted"
+        if known["at"] is not None:
+            sure = "yes" if r.trusted else "no"
+            rows.append({**known, "segment": r.segment, "target": r.target, "sure": sure,
+                         "decision": label})  # fmt: skip
+    if e.segments is None or not rows:
+        return None
+    title = "difference to the policy that made the log"
+    colours = alt.Scale(domain=["yes", "no"], range=[GOOD, SOFT])
+    places = {
+        "x": alt.X("at:Q", title=title, scale=alt.Scale(zero=True)),
+        "y": alt.Y("segment:N", title=None, sort=None, axis=alt.Axis(labelLimit=130, grid=False)),
+        "color": alt.Color("sure:N", legend=None, scale=colours),
+        "tooltip": says("segment", "target", "decision", at="difference", lo="from", hi="to"),
+    }
+    if len(e.targets) > 1:
+        places["yOffset"] = alt.YOffset("target:N", sort=None)
+    layers = [
+        marks("rule", [{"at": 0.0}], {"x": places["x"]}, strokeDash=[5, 4], color=BEHAVIOR),
+        intervals(rows, places, strokeWidth=3),
+        marks("point", rows, places, shape="diamond", size=110, filled=True, opacity=1),
+    ]
+    heading = f"{e.reward_name} by {e.segments.column}, joint 95 % intervals".strip()
+    return _framed(layers, heading, 90 + 22 * len(segments))
+
+
+def _beyond(row: dict[str, Any], edge: float, side: str) -> bool:
+    """Whether an interval goes on beyond an end of the axis."""
+    if row["lo"] is None or row["hi"] is None:
+        return False
+    return bool(row["lo"] < edge) if side == "left" else bool(row["hi"] > edge)
+
+
+def _domain(best: Rows, every: Rows, levels: Sequence[float]) -> tuple[float, float]:
+    """What an axis shows: the best rows' intervals, and whatever is not far from them."""
+    ends = ("at", "lo", "hi")
+    found = [r[k] for r in best for k in ends if r[k] is not None]
+    found = found or [r["at"] for r in every if r["at"] is not None] or [0.0]
+    low, high = min(*found, *levels[:1]), max(*found, *levels[:1])
+    span = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-9)
+    near = [r[k] for r in every for k in ends if r[k] is not None]
+    near = [x for x in (*near, *levels) if low - REACH * span <= x <= high + REACH * span]
+    low, high = min(near, default=low), max(near, default=high)
+    pad = 0.06 * max(high - low, span)
+    return low - pad, high + pad
+
+
+# Values with their intervals: a dot and a bar for every learner
 
 
 def values_chart(e: Evaluation, name: str) -> Any:
     """The values of all learners for one target."""
     rows = [_point(v) for v in _of_target(e.values, name).iter_rows(named=True)]
-    domain = _domain(rows, e.behavior.value)
-    return _values(rows, "learner", f"{name}: all learners", e.behavior.value, domain)
+    behavior = e.behavior.value
+    logged = [behavior] if math.isfinite(behavior) else []
+    best = [r for r in rows if r["recommended"]]
+    low, high = domain = _domain(best, rows, logged)
+    rows = [_placed(row, row["at"], domain) for row in rows]
+    order = [row["learner"] for row in sorted(rows, key=lambda row: not row["recommended"])]
+    scale = alt.Scale(domain=[low, high], nice=False, zero=False)
+    x = alt.X("at:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
+    y = alt.Y("learner:N", sort=order, title=None, axis=alt.Axis(labelLimit=130, grid=False))
+    learners = list(dict.fromkeys(row["learner"] for row in rows))
+    shades = alt.Scale(domain=learners, range=[shade(name) for name in learners])
+    colour = alt.Color("learner:N", scale=shades, legend=None)
+    labels, forms = zip(*KINDS.values(), strict=True)
+    shape = alt.Shape("kind:N", scale=alt.Scale(domain=labels, range=forms), legend=None)
+    tooltip = says("learner", at="value", lo="95 % from", hi="to", ended="reached online")
+    places = {"x": x, "y": y, "tooltip": tooltip}
+    has = [r for r in rows if r["at"] is not None]
+    inside = [r for r in has if not r["beyond"]]
+    best = [r for r in inside if r["recommended"]]
+    others = [r for r in inside if not r["recommended"]]
+    ended = [
+        {**_placed(r, r["ended"], domain), "place": min(max(r["ended"], low), high)}
+        for r in rows
+        if r["ended"] is not None
+    ]
+    band = {"x": alt.X("lo:Q", scale=scale, title="value"), "x2": "hi:Q"}
+    whole = [r for r in best if r["lo"] is not None]
+    level = [{"at": at} for at in logged if low <= at <= high]
+    dots = {**places, "color": colour, "shape": shape}
+    reached = {**places, "color": colour, "x": alt.X("place:Q", scale=scale, title="value")}
+    layers = [
+        *([marks("rule", level, {"x": x}, strokeDash=[5, 4], color=BEHAVIOR)] if level else []),
+        marks("rect", whole, band, color="#e8eef4", clip=True),
+        intervals(has, {**places, "color": colour}, strokeWidth=3, clip=True),
+        marks("point", others, dots, size=60, filled=True, opacity=1),
+        marks("point", best, places, shape="diamond", size=150, filled=True, fill=INK,
+              stroke="white", opacity=1),
+        marks("point", ended, reached, size=55, strokeWidth=1.6, opacity=1, clip=False),
+    ]  # fmt: skip
+    at_edge = {**places, "x": alt.X("edge:Q", scale=scale, title="value")}
+    text = {**at_edge, "text": "beyond:N"}
+    for end, side, dx in ARROWS:
+        edge = low if end == "low" else high
+        style = {"align": side, "dx": dx, "dy": -7, "fontSize": 10, "color": SOFT}
+        arrow = {"shape": f"triangle-{side}", "size": 60, "filled": True, "opacity": 1}
+        beyond = [r for r in has if r["beyond"] and r["edge"] == edge]
+        reached_beyond = [r for r in ended if r["beyond"] and r["edge"] == edge]
+        layers += [
+            marks("text", beyond, text, **style),
+            marks("point", beyond, {**at_edge, "color": colour}, clip=False, **arrow),
+            marks("text", reached_beyond, text, **style),
+        ]
+    return _framed(layers, f"{name}: all learners", 120 + 21 * len(order))
 
 
 def _point(v: dict[str, Any]) -> dict[str, Any]:
@@ -91,81 +230,6 @@ def _placed(row: dict[str, Any], at: float | None, domain: tuple[float, float]) 
     if at is None or low <= at <= high:
         return {**row, "beyond": "", "edge": low}
     return {**row, "beyond": number(at), "edge": low if at < low else high}
-
-
-def _domain(rows: Rows, behavior: float) -> tuple[float, float]:
-    """What the axis shows: the recommended intervals, and whatever is not far from them."""
-    ends = ("at", "lo", "hi")
-    best = [r[k] for r in rows if r["recommended"] for k in ends if r[k] is not None]
-    if not best:
-        best = [r["at"] for r in rows if r["at"] is not None] or [0.0]
-    low, high = min(best), max(best)
-    span = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-9)
-    every = [r[k] for r in rows for k in ends if r[k] is not None]
-    every += [behavior] * math.isfinite(behavior)
-    near = [x for x in every if low - REACH * span <= x <= high + REACH * span]
-    low, high = min(near, default=low), max(near, default=high)
-    pad = 0.06 * max(high - low, span)
-    return low - pad, high + pad
-
-
-def _values(
-    given: Rows, names: str, title: str, behavior: float, domain: tuple[float, float]
-) -> Any:
-    low, high = domain
-    rows = [_placed(row, row["at"], domain) for row in given]
-    order = [row[names] for row in sorted(rows, key=lambda row: not row["recommended"])]
-    scale = alt.Scale(domain=[low, high], nice=False, zero=False)
-    x = alt.X("at:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
-    y = alt.Y(f"{names}:N", sort=order, title=None, axis=alt.Axis(labelLimit=130, grid=False))
-    learners = list(dict.fromkeys(row["learner"] for row in rows))
-    shades = alt.Scale(domain=learners, range=[shade(name) for name in learners])
-    colour = alt.Color("learner:N", scale=shades, legend=None)
-    labels, forms = zip(*KINDS.values(), strict=True)
-    shape = alt.Shape("kind:N", scale=alt.Scale(domain=labels, range=forms), legend=None)
-    tooltip = says(*dict.fromkeys((names, "learner")), at="value", lo="95 % from", hi="to",
-                   ended="reached online")  # fmt: skip
-    places = {"x": x, "y": y, "tooltip": tooltip}
-    has = [r for r in rows if r["at"] is not None]
-    inside = [r for r in has if not r["beyond"]]
-    best = [r for r in inside if r["recommended"]]
-    others = [r for r in inside if not r["recommended"]]
-    ended = [
-        {**_placed(r, r["ended"], domain), "place": min(max(r["ended"], low), high)}
-        for r in rows
-        if r["ended"] is not None
-    ]
-    layers = []
-    if low <= behavior <= high:
-        layers.append(
-            marks("rule", [{"at": behavior}], {"x": x}, strokeDash=[5, 4], color=BEHAVIOR)
-        )
-    if names == "learner":
-        band = {"x": alt.X("lo:Q", scale=scale, title="value"), "x2": "hi:Q"}
-        whole = [r for r in best if r["lo"] is not None]
-        layers.append(marks("rect", whole, band, color="#e8eef4", clip=True))
-    dots = {**places, "color": colour, "shape": shape}
-    reached = {**places, "color": colour, "x": alt.X("place:Q", scale=scale, title="value")}
-    layers += [
-        intervals(has, {**places, "color": colour}, strokeWidth=3, clip=True),
-        marks("point", others, dots, size=60, filled=True, opacity=1),
-        marks("point", best, places, shape="diamond", size=150, filled=True, fill=INK,
-              stroke="white", opacity=1),
-        marks("point", ended, reached, size=55, strokeWidth=1.6, opacity=1, clip=False),
-    ]  # fmt: skip
-    at_edge = {**places, "x": alt.X("edge:Q", scale=scale, title="value")}
-    text = {**at_edge, "text": "beyond:N"}
-    for edge, side, dx in ((low, "left", 9), (high, "right", -9)):
-        for found, solid in ((has, True), (ended, False)):
-            beyond = [r for r in found if r["beyond"] and r["edge"] == edge]
-            style = {"align": side, "dx": dx, "dy": -7, "fontSize": 10, "color": SOFT}
-            layers.append(marks("text", beyond, text, **style))
-            if solid:
-                arrow = {"shape": f"triangle-{side}", "size": 60, "filled": True, "opacity": 1}
-                layers.append(
-                    marks("point", beyond, {**at_edge, "color": colour}, clip=False, **arrow)
-                )
-    return _framed(layers, title, (120 if names == "learner" else 90) + 21 * len(order))
 
 
 def shade(learner: str) -> str:

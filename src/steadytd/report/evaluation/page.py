@@ -17,18 +17,18 @@ from steadytd.report.evaluation.figures import (
     agreement_chart,
     calibration_chart,
     calibration_words,
+    decisions_chart,
+    forest_chart,
     lam_chart,
     overlap_chart,
     path_chart,
-    targets_chart,
     values_chart,
     values_words,
     visits_chart,
     visits_words,
 )
-from steadytd.report.evaluation.several import answers, forest_chart, segment_table
 from steadytd.report.evaluation.text import NAMED, selection_text, telling
-from steadytd.report.figures import descriptions, save_figures
+from steadytd.report.figures import described, save_figures
 from steadytd.report.live import Live, live
 from steadytd.report.pages import page
 
@@ -40,9 +40,11 @@ BY_TARGET = {
     "overlap": overlap_chart,
     "path": path_chart,
 }
+SHEET = 6  # decisions that stand on the first sheet of paper
+Pictures = dict[str, dict[str, Live]]  # by kind and target ("" where they concern all)
 
 
-FIGURES = ("targets", "calibration", "segments", *BY_TARGET)
+FIGURES = ("decisions", "calibration", "segments", *BY_TARGET)
 
 
 def write_evaluation(
@@ -58,57 +60,45 @@ def write_evaluation(
     All of them appear together, or none does. Without `pictures` these are in the page only.
     """
     with filling(out) as made:
-        stems = file_names(e.targets)
-        drawn = _drawn(e, stems)
-        save_figures(dict(drawn.values()) if pictures else {}, made)
-        models = _save_models(e, made, stems)
+        shown, charts = _drawn(e, pictures)
+        save_figures(charts if pictures else {}, made)
+        models = _save_models(e, made)
         write_whole(made / "evaluation.json", json_text(e.to_dict()))
-        shown = _shown(drawn, pictures)
         write_whole(made / "evaluation.html", _html(e, shown, models, files, command))
     return Path(out) / "evaluation.html"
 
 
 def evaluation_page(e: Evaluation, *, files: Sequence[str] = (), command: str = "") -> str:
     """The page alone, without files beside it."""
-    stems = file_names(e.targets)
-    return _html(e, _shown(_drawn(e, stems), False), [], files, command)
+    return _html(e, _drawn(e, False)[0], [], files, command)
 
 
-def _drawn(
-    e: Evaluation, stems: dict[str, str]
-) -> dict[tuple[str, str], tuple[str, dict[str, Any]]]:
-    """By kind and target ("" where they concern all): the name of a picture, its description."""
-    from altair.utils.schemapi import debug_mode
+def _drawn(e: Evaluation, files: bool) -> tuple[Pictures, dict[str, dict[str, Any]]]:
+    """The figures of the page, and the descriptions of all by the names of their files."""
+    stems = file_names(e.targets) | file_names([one.reward for one in text.answers(e)])
+    shown: Pictures = {kind: {} for kind in FIGURES}
+    charts: dict[str, dict[str, Any]] = {}
 
-    with debug_mode(False):  # Altair would check every dot
-        charts: dict[tuple[str, str], Any] = {
-            ("targets", ""): targets_chart(e),
-            ("calibration", ""): calibration_chart(e.calibration),
-        }
-        charts |= {("segments", one.reward): forest_chart(one) for one in answers(e)}
-        for kind, draw in BY_TARGET.items():
-            charts |= {(kind, name): draw(e, name) for name in telling(e, DRAWN)}
-        found = descriptions(charts)
-    stems = stems | file_names([one.reward for one in answers(e)])
-    names = {
-        (kind, target): f"{kind}_{stems[target]}" if target else kind for kind, target in found
-    }
-    return {key: (names[key], spec) for key, spec in found.items()}
+    def add(kind: str, target: str, chart: Any) -> None:
+        if chart is not None:
+            name = f"{kind}_{stems[target]}" if target else kind
+            charts[name] = described(chart)
+            shown[kind][target] = live(name, charts[name], files)
 
-
-def _shown(
-    drawn: dict[tuple[str, str], tuple[str, dict[str, Any]]], files: bool
-) -> dict[str, dict[str, Live]]:
-    """The figures of the page, by kind and target."""
-    found: dict[str, dict[str, Live]] = {k: {} for k in FIGURES}
-    for (kind, target), (name, spec) in drawn.items():
-        found[kind][target] = live(name, spec, files)
-    return found
+    add("decisions", "", decisions_chart(e))
+    add("calibration", "", calibration_chart(e.calibration))
+    for one in text.answers(e):
+        add("segments", one.reward, forest_chart(one))
+    for kind, draw in BY_TARGET.items():
+        for name in telling(e, DRAWN):
+            add(kind, name, draw(e, name))
+    return shown, charts
 
 
-def _save_models(e: Evaluation, where: Path, stems: dict[str, str]) -> list[dict[str, str]]:
+def _save_models(e: Evaluation, where: Path) -> list[dict[str, str]]:
     """One file per target that has a value function: target, learner, file."""
     rows: list[dict[str, str]] = []
+    stems = file_names(e.targets)
     for name in e.targets:
         try:
             value_function = e.value_function(name)
@@ -124,38 +114,40 @@ def _save_models(e: Evaluation, where: Path, stems: dict[str, str]) -> list[dict
 
 def _html(
     e: Evaluation,
-    pictures: dict[str, dict[str, Live]],
+    pictures: Pictures,
     models: list[dict[str, str]],
     files: Sequence[str],
     command: str,
 ) -> str:
     warnings, notes = text.findings_by_level(e)
-    named = set(telling(e))
+    named, drawn = telling(e), telling(e, DRAWN)
+    answers = text.answers(e)
+    spreads = e.probabilities.spreads
     return page(
         "evaluation.html",
         e=e,
         size=text.size_text(e),
-        closing=text.closing_lines(e),
-        drawn=telling(e, DRAWN),
+        closing=[text.grounds_line(e), *text.closing_lines(e)],
+        sheet=SHEET,
+        best=text.best_line(e),
+        drawn=drawn,
         drawn_words=selection_text(e, DRAWN, "Pictures"),
         named_words=selection_text(e, NAMED, "Decisions"),
-        decisions=[
-            line for one in answers(e) for line in text.decision_lines(one) if line.target in named
-        ],
-        policies=text.policy_rows(e),
-        answers=[(one, text.policy_rows(one), segment_table(one)[1:]) for one in answers(e)],
+        decisions=[x for one in answers for x in text.decision_lines(one, named)],
+        policies=text.policies_table(e),
+        answers=[(x, text.policies_table(x), text.segments_table(x)) for x in answers],
         values_words=values_words(e),
-        values=text.recommended_first(text.value_rows(e)),
-        reasons={r.target: r.reason for r in e.recommended.values()},
-        overlap=text.overlap_rows(e),
-        stability=text.stability_rows(e),
-        calibration=text.calibration_rows(e),
+        values=text.values_table(e),
+        overlap=text.overlap_table(e),
+        stability=text.stability_table(e),
+        calibration=text.calibration_table(e),
         calibration_words=calibration_words(e.calibration),
-        visits_words={name: visits_words(e, name) for name in telling(e, DRAWN)},
-        sensitivity=text.sensitivity_rows(e),
-        off_by=text.OFF_BY,
-        spreads=text.spread_rows(e),
-        spread_names=text.spread_names(e),
+        visits_words={name: visits_words(e, name) for name in drawn},
+        sensitivity=text.sensitivity_table(e),
+        spreads=text.spread_table(e),
+        spread_notes=dict.fromkeys(
+            f"Returns: {s.text}" if s.rows else f"{name}: {s.text}" for name, s in spreads.items()
+        ),
         warnings=text.grouped(warnings),
         notes=text.grouped(notes),
         covers=e.notes,

@@ -1,37 +1,29 @@
-"""An evaluation in sentences and rows: what terminal, notebook and page say in the same words."""
+"""An evaluation in sentences and tables: terminal, notebook and page say them in the same words."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import count, interval, number, rounded
+from steadytd.base.numbers import about, count, interval, number, rounded
 from steadytd.evaluation.checks import serious_first
 from steadytd.evaluation.decide import Decision
 from steadytd.evaluation.quantiles import ReturnLevel
 from steadytd.evaluation.result import Evaluation
 from steadytd.evaluation.sensitivity import MOST, Sensitivity
+from steadytd.report.text import Line, Table, table_of
 
 NAMED = 30  # targets that have a line or a dot of their own
-LEVEL = ">95\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}interval"  # heading that stays on one line
+FEW = 4  # of them on the first screen of a terminal
+MANY = 6  # targets beyond which the terminal shows only the recommended learner of each
+LEVEL = "95\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}interval"  # heading that stays on one line
 LOGGED = "(as logged)"  # the policy that made the log, in tables of policies
 OFF_BY = (1.1, 1.25)  # factors for which the range of values is shown
-POLICY_COLUMNS = {
-    "policy": "policy", "value": ">value", "interval": LEVEL,
-    "difference": ">difference", "difference_interval": LEVEL,
-    "trust": "trusted",
-}  # fmt: skip
 REMARKS = {"sampling": "sampling", "solved": "solved", "action": "by action", "online": "online"}
+LEADS = ("No decision about ", "The log does not show whether ", "")  # before a target's name
 Row = dict[str, Any]
-
-
-class Verdict(NamedTuple):
-    """One target's sentence, and how it is coloured."""
-
-    target: str
-    grade: Literal["good", "worse", "care", "bad"]
-    text: str
 
 
 def estimate_text(value: float | None, lo: float, hi: float) -> str:
@@ -57,32 +49,86 @@ def size_text(e: Evaluation) -> str:
     return f"{count(e.log.rows, 'row')}, {count(e.log.episodes, 'episode')}"
 
 
+# What comes first, and the rest
+
+
+def answer(e: Evaluation, *, full: bool = True) -> list[Line | Table]:
+    """Decisions, policies, what is assumed, the most serious finding, and what to log next.
+
+    Without `full` of many targets only so many as a screen of a terminal has room for.
+    """
+    most = NAMED if full else FEW
+    named = telling(e, most)
+    lines: list[Line | Table] = []
+    for one in answers(e):
+        lines += [best_line(one)] * (len(e.targets) > 1)
+        lines += decision_lines(one, named)
+    if left := selection_text(e, most, "Lines"):
+        lines.append(Line(f"{left} All targets: --json or --out."))
+    for one in answers(e):
+        lines.append(policies_table(one, named))
+        if one.segments is not None:
+            lines += [segments_table(one), Line(one.segments.text)]
+    return [*lines, *closing_lines(e)]
+
+
+def answers(e: Evaluation) -> list[Evaluation]:
+    """The evaluation of every reward; itself where it has one."""
+    return list(e.rewards.values()) or [e]
+
+
+def rest(e: Evaluation) -> list[Line | Table | str]:
+    """All findings, learners, and what the answer rests on."""
+    named = telling(e)
+    warnings, notes = findings_by_level(e)
+    parts: list[Line | Table | str] = [
+        *finding_lines("Warnings", warnings, MANY),
+        *finding_lines("Notes", notes, 1),
+        values_table(e, named, few=len(e.targets) > MANY),
+        overlap_table(e, named),
+        sensitivity_table(e, named),
+    ]
+    if spread_names(e):
+        parts.append(spread_table(e, named))
+    parts.append(stability_table(e, named))
+    if e.log.behavior_estimated:
+        parts.append(calibration_table(e))
+    return [*parts, Line("", head="What the numbers mean"), *e.notes]
+
+
 # Sentences
 
 
-def decision_lines(e: Evaluation) -> list[Verdict]:
-    """One decision per target: good or worse where it can be relied on, bad where it cannot."""
+def best_line(e: Evaluation) -> Line:
+    """Which of several targets is the best."""
     reward = f"{e.reward_name}: " if e.reward else ""
-    lines = [_decision(e, d) for d in e.decisions]
-    return [line._replace(text=f"{reward}{line.text}") for line in lines]
+    return Line(f"{reward}{e.best.text}", "good" if e.best.target is not None else "care")
 
 
-def _decision(e: Evaluation, d: Decision) -> Verdict:
+def ranked(e: Evaluation) -> list[Decision]:
+    """The decisions: trusted ones first, the best first."""
+    return sorted(e.decisions, key=_worse)
+
+
+def decision_lines(e: Evaluation, targets: Sequence[str] | None = None) -> list[Line]:
+    """One decision per target, the best first; grey (bad) where it cannot be relied on."""
+    return [decision_line(e, d) for d in ranked(e) if targets is None or d.target in targets]
+
+
+def decision_line(e: Evaluation, d: Decision) -> Line:
+    """A target's decision, or why there is none."""
+    grade, text = "bad", d.headline
     if d.trusted:
-        grades: Any = {"better": "good", "worse": "worse", "undecided": "care"}
-        return Verdict(d.target, grades[d.decision], d.headline)
-    reasons = [w for w in e.warnings if w.level == "warning" and w.target in ("", d.target)]
-    first = serious_first(reasons)[0]
-    more = len(d.reasons) - 1
-    others = f" ({more} more warning{'s' if more > 1 else ''})" if more else ""
-    reason = f"{first.text} {first.remedy}{others}".strip()
-    return Verdict(d.target, "bad", f"No decision about {d.target}. {reason}")
-
-
-def decision_texts(e: Evaluation) -> list[str]:
-    """The decision about every target, and which is best, in the words that come first."""
-    lines = [line.text for line in decision_lines(e)]
-    return [*lines, e.best.text] if len(e.targets) > 1 else lines
+        grade = {"better": "good", "worse": "worse", "undecided": "care"}[d.decision]
+    else:
+        reasons = [w for w in e.warnings if w.level == "warning" and w.target in ("", d.target)]
+        first = serious_first(reasons)[0]
+        more = len(d.reasons) - 1
+        others = f" ({more} more warning{'s' if more > 1 else ''})" if more else ""
+        text = f"No decision about {d.target}. {first.text} {first.remedy}{others}".strip()
+    reward = f"{e.reward_name}: " if e.reward else ""
+    lead = next(len(reward + lead) for lead in LEADS if text.startswith(lead + d.target))
+    return Line(reward + text, grade, name=(lead, lead + len(d.target)))
 
 
 def log_next(e: Evaluation) -> str:
@@ -95,15 +141,24 @@ def log_next(e: Evaluation) -> str:
     return wanted[needs.index(min(needs))].text if wanted else ""
 
 
-def closing_lines(e: Evaluation) -> list[tuple[str, str]]:
+def closing_lines(e: Evaluation) -> list[Line]:
     """What stands below the table of policies: a heading and a sentence each."""
-    lines = [("Read as", " ".join(e.log.notes))] if e.log.notes else []
-    lines.append(("Assumed", f"{'; '.join(e.assumptions)}."))
+    lines = [Line(" ".join(e.log.notes), head="Read as")] if e.log.notes else []
+    lines.append(Line(f"{'; '.join(e.assumptions)}.", head="Assumed"))
     for found in serious_first(e.warnings)[:1]:  # a warning before a note
         about_target = f"{found.target}: " if found.target else ""
-        lines.append((found.code, f"{about_target}{found.text} {found.remedy}".strip()))
+        lines.append(Line(f"{about_target}{found.text} {found.remedy}".strip(), head=found.code))
     wanted = log_next(e)
-    return [*lines, ("To log next", wanted)] if wanted else lines
+    return [*lines, Line(wanted, head="To log next")] if wanted else lines
+
+
+def grounds_line(e: Evaluation) -> Line:
+    """How much of the log is like the targets' own data."""
+    rows = e.overlap.sort("ess_trajectory", descending=True).head(FEW).iter_rows(named=True)
+    found = [f"{about(o['ess_trajectory'])} of {o['target']}'s own" for o in rows]
+    return Line(
+        f"{size_text(e)}; the episodes tell as much as {', '.join(found)}.", head="Rests on"
+    )
 
 
 def findings_by_level(e: Evaluation) -> tuple[list[Finding], list[Finding]]:
@@ -123,24 +178,38 @@ def grouped(found: list[Finding]) -> list[Row]:
     return list(groups.values())
 
 
-def stability_verdicts(e: Evaluation) -> list[Verdict]:
+def finding_lines(title: str, found: list[Finding], most: int = MANY) -> list[Line]:
+    """Findings of one code together: the first `most` in full, and how many more there are."""
+    lines = [Line("", head=title)] if found else []
+    for group in grouped(found):
+        items = group["items"]
+        for one in items[:most]:
+            head = f"  {group['code']} {one['target']}".rstrip()
+            more = f" (And {len(items) - most} more of this kind.)" if len(items) > most else ""
+            remedy = f"{more} {group['remedy']}" if one is items[:most][-1] else ""
+            lines.append(Line(f"{one['text']}{remedy}".strip(), head=head))
+    return lines
+
+
+def stability_lines(e: Evaluation) -> list[Line]:
     """One line per target about plain TD on this log."""
     shares = e.stability["td_stable_share"]
     return [_stability(row, share) for row, share in zip(stability_rows(e), shares, strict=True)]
 
 
-def _stability(row: Row, share: float | None) -> Verdict:
+def _stability(row: Row, share: float | None) -> Line:
     known = "" if row["interval"] == "none" else f" (95 % interval {row['interval']})"
     enough = (
         f"every penalty above {row['threshold']}{known} makes it stable. Automatic choice: "
         f"{row['eta']}."
     )
-    if not row["stable"]:
-        return Verdict(row["target"], "bad", f"plain TD is {row['word']} on this log; {enough}")
+    if row["word"] != "stable":
+        text = f"plain TD is {row['word']} on this log; {enough}"
+        return Line(text, "bad", row["target"])
     if share is not None and share < 0.95:
         text = f"plain TD is stable on this log, but only in {row['share']} of its resamples; "
-        return Verdict(row["target"], "care", text + enough)
-    return Verdict(row["target"], "good", "plain TD is stable on this log, without any penalty.")
+        return Line(text + enough, "care", row["target"])
+    return Line("plain TD is stable on this log, without any penalty.", "good", row["target"])
 
 
 def telling(e: Evaluation, most: int = NAMED) -> list[str]:
@@ -151,7 +220,7 @@ def telling(e: Evaluation, most: int = NAMED) -> list[str]:
     """
     if len(e.targets) <= most:
         return e.targets
-    best = [d.target for d in sorted(e.decisions, key=_worse)][: most - most // 2]
+    best = [d.target for d in ranked(e)][: most - most // 2]
     doubtful = [d.target for d in sorted(e.decisions, key=_surer) if d.target not in best]
     return best + doubtful[: most // 2]
 
@@ -175,19 +244,36 @@ def selection_text(e: Evaluation, most: int, what: str) -> str:
     )
 
 
-# Rows
+# Tables: of all targets, or of those that are named
 
 
-def policy_rows(e: Evaluation) -> list[dict[str, str]]:
+def _some(rows: list[Row], targets: Sequence[str] | None) -> list[Row]:
+    return rows if targets is None else [row for row in rows if row["target"] in {LOGGED, *targets}]
+
+
+def policies_table(e: Evaluation, targets: Sequence[str] | None = None) -> Table:
+    """The policy that made the log, then every target."""
+    heads = {
+        "target": "policy", "value": ">value", "interval": f">{LEVEL}",
+        "difference": ">difference", "difference_interval": f">{LEVEL}", "trust": "trusted",
+    }  # fmt: skip
+    return table_of(e.reward_name, heads, _some(policy_rows(e), targets))
+
+
+def policy_rows(e: Evaluation) -> list[Row]:
     """The policy that made the log, then every target: value, and the difference to it."""
     own = e.behavior
-    first = (LOGGED, estimate_text(*own), interval_text(own.lo, own.hi), "", "", "")
-    rows = [dict(zip(POLICY_COLUMNS, first, strict=True))]
-    for d in e.decisions:
+    first = {
+        "target": LOGGED,
+        "value": estimate_text(*own),
+        "interval": interval_text(own.lo, own.hi),
+    }
+    rows = [first | dict.fromkeys(("difference", "difference_interval", "trust"), "")]
+    for d in ranked(e):
         r = e.recommended[d.target]
         rows.append(
             {
-                "policy": d.target,
+                "target": d.target,
                 "value": estimate_text(r.value, r.lo, r.hi),
                 "interval": interval_text(r.lo, r.hi),
                 "difference": "the same" if d.same else estimate_text(d.difference, d.lo, d.hi),
@@ -198,14 +284,53 @@ def policy_rows(e: Evaluation) -> list[dict[str, str]]:
     return rows
 
 
-def value_rows(e: Evaluation, *, recommended_only: bool = False) -> list[Row]:
-    """The values table, one row per target and learner.
+def segments_table(e: Evaluation) -> Table:
+    """One row per segment and target; of one target without its name."""
+    rows = [
+        {
+            "segment": r.segment,
+            "target": r.target,
+            "units": f"{r.units:,}",
+            "value": estimate_text(r.value, r.lo, r.hi),
+            "difference": estimate_text(r.difference, r.difference_lo, r.difference_hi),
+            "interval": interval_text(r.difference_lo, r.difference_hi),
+            "decision": r.decision if r.trusted else f"not trusted: {', '.join(r.reasons)}",
+        }
+        for r in (() if e.segments is None else e.segments.rows)
+    ]
+    heads = {
+        "segment": "segment", "target": "target", "units": ">units", "value": ">value",
+        "difference": ">difference", "interval": f">{LEVEL.replace('interval', 'joint interval')}",
+        "decision": "decision",
+    }  # fmt: skip
+    if len(e.targets) == 1:
+        del heads["target"]
+    name = "" if e.segments is None else e.segments.column
+    return table_of(f"{e.reward_name} by {name}".strip(), heads, rows)
+
+
+def values_table(
+    e: Evaluation, targets: Sequence[str] | None = None, *, few: bool = False
+) -> Table:
+    """Every learner's value, the recommended one first; with `few` only the recommended ones."""
+    heads = {
+        "target": "target", "learner": "learner", "value": ">value", "interval": f">{LEVEL}",
+        "reached": ">reached", "choices": "+numbers used", "remark": "how",
+    }  # fmt: skip
+    title = "Values"
+    if few:
+        title = "Values of the recommended learners (all learners: --json or --out)"
+    rows = _some(recommended_first(value_rows(e)), targets)
+    return table_of(title, heads, [r for r in rows if r["recommended"] or not few], named=1)
+
+
+def value_rows(e: Evaluation) -> list[Row]:
+    """One row per target and learner.
 
     `value` is the fixed point, to which the interval belongs; `reached` is where an online learner
     ended.
     """
-    rows = e.values.iter_rows(named=True)
-    return [_value(v) for v in rows if v["recommended"] or not recommended_only]
+    return [_value(e, v) for v in e.values.iter_rows(named=True)]
 
 
 def recommended_first(rows: list[Row]) -> list[Row]:
@@ -214,47 +339,62 @@ def recommended_first(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (places[row["target"]], not row["recommended"]))
 
 
-def _value(v: Row) -> Row:
+def _value(e: Evaluation, v: Row) -> Row:
     lo, hi, ended = v["lo"], v["hi"], v["diverged"] is None
     fixed = v["fixed_point"] if v["fixed_point"] is not None else v["value"]
     online = v["kind"] == "online" and ended
     unstable = (
         {"action": "does not settle", "online": "unstable here"} if v["stable"] is False else {}
     )
+    remark = (REMARKS | unstable)[v["kind"]]
+    if v["eta"]:
+        remark = f"eta {v['eta']:.3g}, {remark}"
+    chosen = {name: v[name] for name in ("eta", "ratio", "alpha") if v[name] is not None}
     return {
         "target": v["target"],
         "learner": v["learner"],
         "value": estimate_text(fixed, lo, hi) if ended else "overflowed",
         "interval": interval_text(lo, hi),
         "reached": estimate_text(v["value"], lo, hi) if online else "",
-        "choices": _choices(v, ("eta", "ratio", "alpha")),
-        "penalty": _choices(v, ("eta",)) if v["eta"] else "",
-        "remark": (REMARKS | unstable)[v["kind"]],
+        "choices": ", ".join(f"{name} {value:.3g}" for name, value in chosen.items()),
+        "remark": f"{remark}\n{e.recommended[v['target']].reason}" if v["recommended"] else remark,
         "recommended": v["recommended"],
     }
 
 
-def _choices(row: Row, names: tuple[str, ...]) -> str:
-    """The numbers that were chosen from the data or given."""
-    shown = {name: row[name] for name in names if row[name] is not None}
-    return ", ".join(f"{name} {value:.3g}" for name, value in shown.items())
-
-
-def overlap_rows(e: Evaluation) -> list[dict[str, str]]:
-    """Overlap in words and shares."""
-    return [
+def overlap_table(e: Evaluation, targets: Sequence[str] | None = None) -> Table:
+    """How much of the log is like the targets' own."""
+    rows = [
         {
             "target": o["target"],
             "rows": f"{o['ess_step']:,.0f} ({o['ess_step_share']:.0%})",
             "episodes": f"{o['ess_trajectory']:,.1f} ({o['ess_trajectory_share']:.1%})",
-            "largest": f"{o['rho_max']:.3g}",
-            "row": f"{o['rho_max_row']:,}" if o["rho_max_row"] >= 0 else "none",
+            "largest": f"{o['rho_max']:.3g}\n"
+            + (f"row {o['rho_max_row']:,}" if o["rho_max_row"] >= 0 else ""),
             "zeros": f"{o['zero_share']:.1%}",
             "mean": f"{o['rho_mean']:.3f}",
             "violations": f"{o['violations']:,}" if o["violations"] else "none",
         }
         for o in e.overlap.iter_rows(named=True)
     ]
+    heads = {
+        "target": "target", "rows": ">effective rows", "episodes": ">effective episodes",
+        "largest": ">largest ratio", "zeros": ">ratio 0", "mean": ">mean ratio",
+        "violations": ">no support",
+    }  # fmt: skip
+    if all(row["violations"] == "none" for row in rows):
+        heads["violations"] = "+" + heads["violations"]
+    return table_of(f"Overlap: {size_text(e)}", heads, _some(rows, targets))
+
+
+def stability_table(e: Evaluation, targets: Sequence[str] | None = None) -> Table:
+    """What the data say about plain TD, and which penalty is enough."""
+    heads = {
+        "target": "target", "word": "!plain TD", "share": ">in resamples",
+        "threshold": ">stable from eta", "interval": f">{LEVEL}", "eta": ">chosen eta",
+        "ratio": "+>ratio for tdc",
+    }  # fmt: skip
+    return table_of("Stability", heads, _some(stability_rows(e), targets))
 
 
 def stability_rows(e: Evaluation) -> list[Row]:
@@ -268,7 +408,6 @@ def stability_rows(e: Evaluation) -> list[Row]:
         rows.append(
             {
                 "target": s["target"],
-                "stable": s["td_stable"],
                 "word": "stable" if s["td_stable"] else unstable,
                 "share": "unknown" if share is None else f"{share:.0%}",
                 "threshold": number(s["eta_pd"]) if s["eta_pd"] > 0.0 else "0",
@@ -280,30 +419,37 @@ def stability_rows(e: Evaluation) -> list[Row]:
     return rows
 
 
-def calibration_rows(e: Evaluation) -> list[Row]:
+def calibration_table(e: Evaluation) -> Table:
     """Where behaviour is estimated: of what was predicted with this chance, how much happened?"""
-    return [
+    rows = [
         {
             "range": f"{b['low']:.1f} to {b['high']:.1f}",
-            "pairs": f"{b['pairs']:,}",
             "predicted": f"{b['predicted']:.1%}",
             "happened": f"{b['happened']:.1%}",
-            "fine": b["fine"],
+            "pairs": f"{b['pairs']:,}",
+            "fine": "" if b["fine"] else "off",
         }
         for b in e.log.behavior_numbers.get("bins") or []
         if b["pairs"]
     ]
+    heads = {
+        "range": ">estimated chance of an action", "predicted": ">mean", "happened": ">happened",
+        "pairs": ">rows and actions", "fine": "!",
+    }  # fmt: skip
+    return table_of("Calibration of the estimated behaviour policy", heads, rows)
 
 
-def sensitivity_rows(e: Evaluation) -> list[Row]:
+def sensitivity_table(e: Evaluation, targets: Sequence[str] | None = None) -> Table:
     """How wrong the ratios would have to be, and what values they would allow."""
     rows = []
     for name in e.targets:
         s = e.sensitivity(name)
         ranges = {b.Lambda: interval_text(b.lo, b.hi) for b in s.curve}
-        shown = [ranges.get(factor, "not known") for factor in OFF_BY]
-        rows.append({"target": name, "turns": turns(s), "ranges": shown})
-    return rows
+        shown = {str(factor): ranges.get(factor, "not known") for factor in OFF_BY}
+        rows.append({"target": name, "turns": turns(s), **shown})
+    ends = {str(factor): f"+>value if off by {factor}" for factor in OFF_BY}
+    heads = {"target": "target", "turns": ">factor", **ends}
+    return table_of("Wrong ratios that would turn the decision", heads, _some(rows, targets))
 
 
 def turns(s: Sensitivity) -> str:
@@ -317,29 +463,31 @@ def turns(s: Sensitivity) -> str:
     return f"{s.Lambda:.3g}" if s.sharp else f"at least {s.Lambda:.3g}"
 
 
-def spread_rows(e: Evaluation) -> list[Row]:
+def spread_table(e: Evaluation, targets: Sequence[str] | None = None) -> Table:
     """What a return may be beside its mean: quantiles, and the mean of the worst tenth."""
-    found = {name: e.probabilities.spreads[name] for name in e.targets}
-    return [
-        {"target": name, "levels": [_level(row) for row in s.rows], "text": s.text}
-        for name, s in found.items()
-    ]
+    found = {name: e.probabilities.spreads[name].rows for name in e.targets}
+    known = targets or e.targets
+    rows = [[name, *map(_level, x)] for name, x in found.items() if x and name in known]
+    heads = ("target", *(f">{name}" for name in spread_names(e)))
+    return Table("Quantiles of the return of one episode", heads, rows)
 
 
-def _level(row: ReturnLevel) -> tuple[str, str]:
+def _level(row: ReturnLevel) -> str:
+    """A quantile, and on a second line its interval."""
     if not math.isfinite(row.value):
-        return "not known", ""
+        return "not known"
     if math.isfinite(row.lo) and math.isfinite(row.hi):
-        return estimate_text(row.value, row.lo, row.hi), interval_text(row.lo, row.hi)
+        value = estimate_text(row.value, row.lo, row.hi)
+        return f"{value}\n{interval_text(row.lo, row.hi)}"
     for known, word in ((row.lo, "from"), (row.hi, "up to")):  # the other end is not in the log
         if math.isfinite(known):
             reach = abs(row.value - known)
-            return rounded(row.value, reach), f"{word} {rounded(known, reach)}"
-    return number(row.value), ""
+            return f"{rounded(row.value, reach)}\n{word} {rounded(known, reach)}"
+    return number(row.value)
 
 
 def spread_names(e: Evaluation) -> list[str]:
-    """The columns of `spread_rows`; none where no target has any."""
+    """The columns of `spread_table`; none where no target has any."""
     rows = next((s.rows for s in e.probabilities.spreads.values() if s.rows), ())
     said = {"quantile": "{:.0%}", "cvar": "worst {:.0%}, mean"}
     return [said[row.what].format(row.level) for row in rows]

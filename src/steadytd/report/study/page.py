@@ -8,14 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
 from steadytd.base.files import file_name, filling, write_frame, write_whole
 from steadytd.base.json import json_text
-from steadytd.report.figures import descriptions, save_figures
+from steadytd.report.figures import described, save_figures
 from steadytd.report.live import Live, live, untitled
 from steadytd.report.pages import page
-from steadytd.report.run import error_text
+from steadytd.report.study import text
 from steadytd.report.study.figures import (
     best_chart,
     curves_chart,
@@ -29,52 +27,18 @@ from steadytd.runs.outcome import MEANING, ended, worst
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
-from steadytd.studies.analysis.tables import LEVELS, Best, reach_text, resolution, short
-from steadytd.studies.results import StudyResults, best_rows
+from steadytd.studies.analysis.tables import LEVELS, Best, reach_text, resolution
+from steadytd.studies.results import StudyResults
 
 if TYPE_CHECKING:
     import polars as pl
 
 Say = Callable[[str], None]
-COLUMNS = ("problem", "run", ">of", ">mean", ">final", "ended")
 FILES = (
     ("summary.parquet", "best configurations"),
     ("configurations.parquet", "all configurations"),
     ("summary.json", "what this page says"),
 )
-
-
-def best_table(results: StudyResults) -> tuple[str, tuple[str, ...], list[list[str]]]:
-    """Title, columns and rows of the best configurations, for the terminal and `print`.
-
-    The best come first; texts are escaped for Rich.
-    """
-    rows = [
-        [
-            escape(row["problem"]),
-            escape(configuration(row["run"])),
-            f"{row['configurations']:,}",
-            error_text(row["auc"], row["auc_stderr"]),
-            error_text(row["final"], row["final_stderr"]),
-            str(row["ended"]),
-        ]
-        for row in best_rows(results)
-    ]
-    where = "on fresh seeds" if results.stage == "confirm" else "on the grid"
-    measure = results.spec.file.confirm.measure
-    title = f"Best configuration of each learner, {where} ({measure}); of: number tried"
-    return title, COLUMNS, rows
-
-
-def configuration(run: str) -> str:
-    """A configuration for reading: powers of two as such.
-
-    >>> configuration("perturbed_td:alpha=0.00048828125,eta=0.5,penalty=outside")
-    'perturbed_td:alpha=2⁻¹¹,eta=0.5,penalty=outside'
-    """
-    name, colon, rest = run.partition(":")
-    parts = [part.partition("=") for part in rest.split(",") if part]
-    return name + colon + ",".join(f"{key}={short(value)}" for key, _, value in parts)
 
 
 def study_document(reading: Reading) -> dict[str, Any]:
@@ -105,7 +69,7 @@ def _chapter_document(reading: Reading, chapter: Chapter, what: str) -> dict[str
         "error_at_w0": chapter.start,
         "fresh_seeds": chapter.fresh,
         "summary": [
-            {"topic": topic, "text": text} for topic, text in words.sentences(chapter, what)
+            {"topic": topic, "text": said} for topic, said in words.sentences(chapter, what)
         ],
         "caveats": words.caveats(reading, chapter),
         "ranking": chapter.groups,
@@ -252,10 +216,11 @@ def _html(
             charts = _charts(chapter, file_name(chapter.label, labels), (what, measure))
             drawn |= {name: spec for (_, name), spec in charts.items()}
             link = f"problem-{len(shown) + 1}"
-            shown.append({"key": link, **_shown(chapter, content, charts, files)})
+            shown.append({"key": link, **_shown(chapter, content, charts, what, files)})
         leaders = leaders_chart(reading.chapters, what) if len(shown) > 1 else None
     name = file_name("leaders", [*labels, "leaders"])
-    drawn |= descriptions({name: leaders})
+    if leaders is not None:
+        drawn[name] = described(leaders)
     first = untitled(live(name, drawn[name], files)) if name in drawn else None
     html = page(
         "study.html",
@@ -267,10 +232,7 @@ def _html(
         first=first,
         files=FILES,
         chapters=shown,
-        short=short,
-        levels=list(LEVELS),
         meaning=MEANING,
-        p_value=words.p_value,
         study_file=spec.text,
         command=_command(directory),
         provenance=_provenance(directory),
@@ -289,8 +251,8 @@ def _leading(reading: Reading, what: str) -> str:
     """The sentence that stands first: of one problem its headline, of several who leads where."""
     if len(reading.chapters) > 1:
         return leaders_text(reading.chapters, what)
-    said = (text for chapter in reading.chapters for _, text in words.sentences(chapter, what))
-    return next(said, "")
+    found = (said for chapter in reading.chapters for _, said in words.sentences(chapter, what))
+    return next(found, "")
 
 
 def _charts(
@@ -307,38 +269,46 @@ def _charts(
     for name in names:
         file = f"{key}_sensitivity_{file_name(name, names)}"
         charts["sensitivity", file] = sensitivity_chart(chapter, name, what)
-    return descriptions(charts)
+    return {key: described(chart) for key, chart in charts.items() if chart is not None}
 
 
 def _shown(
     chapter: Chapter,
     content: Mapping[str, Any],
     charts: Mapping[tuple[str, str], Any],
+    what: str,
     files: bool,
 ) -> dict[str, Any]:
     """One chapter of the page."""
-    references = _references(chapter)
-    lams, rows = by_lam(chapter)
     figures: dict[str, list[Live]] = {}
     for (kind, name), spec in charts.items():
         figures.setdefault(kind, []).append(live(name, spec, files))
     first = {kind: untitled(found[0]) for kind, found in figures.items()}
+    lams, rows = by_lam(chapter)
+    paired = {name: chapter.against(name) for name in _references(chapter)}
     return {
         "family": chapter.task.family,
         "about": chapter.task.problem.summary,
         "content": content,
-        "best": chapter.best,
-        "theory": chapter.theory,
-        "references": {name: chapter.against(name) for name in references},
-        "penalties": penalties(chapter),
-        "lams": lams,
-        "by_lam": rows,
-        "curves": first.get("curves"),
-        "left_out": [b.algorithm for b in chapter.best if b.algorithm not in curves_drawn(chapter)],
-        "best_picture": first.get("best"),
-        "overview": first.get("overview"),
+        "best": text.best_of(content, what),
+        "reach": text.reach_of(content),
+        "theory": text.theory_table(content, chapter.theory)
+        if any(chapter.theory.values())
+        else None,
+        "paired": [text.paired_table(name, found) for name, found in paired.items() if found],
+        "penalties": [text.penalty_table(found) for found in penalties(chapter)],
+        "by_lam": text.lam_table(lams, rows) if rows else None,
+        "left_out": left_out(chapter),
         "sensitivity": figures.get("sensitivity", []),
+        **{kind: first.get(kind) for kind in ("curves", "overview")},
+        "best_picture": first.get("best"),
     }
+
+
+def left_out(chapter: Chapter) -> list[str]:
+    """The learners whose curves are not drawn."""
+    drawn = curves_drawn(chapter)
+    return [b.algorithm for b in chapter.best if b.algorithm not in drawn]
 
 
 def _configurations(reading: Reading) -> pl.DataFrame:

@@ -87,7 +87,7 @@
     const here = moves[Number(dial.value)];
     for (const [name, text] of Object.entries(here)) {
       const place = document.getElementById(`dial-${name}`);
-      if (place) { place.textContent = text; place.className = text === "stable" ? "agrees" : text === "unstable" ? "differs" : ""; }
+      if (place) { place.textContent = text; place.className = text === "stable" ? "good" : text === "unstable" ? "bad" : ""; }
     }
     dial.setAttribute("aria-valuetext", `eta ${here.eta}, ${here.stable}, error ${here.error}`);
   }
