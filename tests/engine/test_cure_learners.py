@@ -88,7 +88,9 @@ def whole_trace(rho: float, gamma: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("param", [LAM, Param("steps", default=0.0, low=0.0, whole=True)])
 def test_a_window_is_a_whole_number_from_one_on(param: Param) -> None:
-    with pytest.raises(InputError, match="the window of z must be a hyper-parameter that is a"):
+    with pytest.raises(
+        InputError, match="the window of z must be a whole hyper-parameter, at least 1"
+    ):
 
         @law(params={"n": param}, traces={"z": whole_trace}, windows={"z": Window("n")},
              writes={"w": "z"})  # fmt: skip

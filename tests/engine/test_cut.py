@@ -12,6 +12,7 @@ from steadytd.base.arrays import Bools, Floats
 from steadytd.engine.active import make_block
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import columns, fact_table, named
+from steadytd.engine.law import arguments
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.engine.rows import dense_rows
@@ -149,8 +150,13 @@ def test_every_online_learner_ends_episodes(learner: Learner) -> None:
 @pytest.mark.parametrize("learner", PLAIN, ids=str)
 def test_a_cut_matters_to_whom_it_should(learner: Learner) -> None:
     """Laws that carry the discount differ if the cut is not told; the others do not ask for it."""
-    moving = learner.traced or any(f is not None for f in learner.law.memory.values())
-    carrying = "gamma" in learner.law.asked and moving
+    law = learner.law
+    moving = learner.traced or any(f is not None for f in law.memory.values())
+    asked = arguments(law.update)
+    first = "gamma" in asked and "lam" not in asked  # whether a step is an episode's first
+    by_feature = bool(law.each) and (learner.values.get("lam", 0.0) != 0.0 or first)
+    moving = moving or by_feature
+    carrying = "gamma" in law.asked and moving
     leaking = Episodes(CUT.x, CUT.x_next, CUT.told_after(5), CUT.last)
     told, leaked = (one.fast(learner, 300).reported[:, 0] for one in (CUT, leaking))
     assert (np.abs(told - leaked).max() > 1e-6) == carrying

@@ -100,10 +100,10 @@ def check_online(out: str) -> None:
 
 def check_own_law(out: str) -> None:
     """Perturbed TD ends near its fixed point, whose error is 3.015; a ceiling of 4 is unstable."""
-    verdicts, _, runs = out.partition("three_state")
-    assert [line.rpartition(" ")[2] for line in verdicts.split("\n") if line] == [
-        "stable", "stable", "unstable",
-    ]  # fmt: skip
+    *verdicts, runs = out.split("\n", 3)
+    assert [line.rpartition(" ")[2] for line in verdicts] == ["stable", "stable", "unstable"]
+    settled, _, runs = runs.partition("\nthree_state")
+    assert settled.startswith("Settled: clipped_td:alpha=0.001, clipped_td:alpha=0.001,ceiling=2")
     assert numbers(line_of(runs, "perturbed_td"))[-2] == pytest.approx(3.015, rel=0.05)
     assert runs.count("growing in all 10 runs") == 1
 

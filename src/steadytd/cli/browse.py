@@ -250,6 +250,6 @@ def _show_learner(name: str, kernel: bool, program: bool, full: bool, as_json: b
         for p in params
     ]
     print_parts([Line(law.summary, head=law.name)])
-    update = sections(law.doc)["Update"]
+    update = sections(law.doc).get("Update", law.doc)
     print_prose(law.doc if full else FENCED.sub(lambda m: textwrap.indent(m[1], "    "), update))
     print_parts([Table("Hyper-parameters", ("name", "meaning", "range", "default"), rows)])

@@ -94,6 +94,12 @@ class MemorySource(LogSource):
             table = frame if isinstance(frame, pa.Table) else pa.table(frame)
         except Exception as error:
             raise InputError(f"the frame cannot be turned into Arrow: {error}.") from error
+        views = [pa.types.is_string_view(one.type) for one in table.schema]  # of Polars; not sorted
+        if any(views):
+            table = table.cast(pa.schema([
+                one.with_type(pa.large_string()) if view else one
+                for one, view in zip(table.schema, views, strict=True)
+            ]))  # fmt: skip
         if table.num_rows == 0:
             raise InputError("the frame holds no rows; a log needs at least one transition.")
         return cls(("the frame",), (table.schema,), table)
