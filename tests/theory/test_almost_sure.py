@@ -145,6 +145,6 @@ def test_the_certificate_has_three_verdicts() -> None:
     assert table["etd"] is True and table["td"] is False and table["perturbed_td"] is True
     use = c.recommended()
     assert use is not None
-    assert "etd 0, infinite variance but single runs settle at alpha = 0.01" in use.text
+    assert "etd 0, infinite variance, but single runs settle at alpha = 0.01" in use.text
     other = st.certify("baird").recommended()
     assert other is not None and "infinite variance, and single runs grow at alpha" in other.text

@@ -61,7 +61,7 @@ class AlmostSure:
     @property
     def text(self) -> str:
         """The verdict in a few words."""
-        words = {True: "single runs settle", False: "single runs grow", None: "it is not decided"}
+        words = {True: "single runs settle", False: "single runs grow", None: "runs undecided"}
         return f"{words[self.stable]} at alpha = {number(self.alpha)}"
 
 

@@ -350,7 +350,7 @@ def _but(p: Option) -> str:
     found = p.almost_surely()
     if found is None or found.stable is None:
         return ""
-    return f"{' but ' if found.stable else ', and '}{found.text}"
+    return f"{', but ' if found.stable else ', and '}{found.text}"
 
 
 def _off(c: Analysis, p: Option) -> str:
