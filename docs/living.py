@@ -78,7 +78,8 @@ def _layers(spec: dict[str, Any]) -> list[dict[str, Any]]:
 def _prune(spec: dict[str, Any]) -> None:
     """Leave out columns that nothing shows."""
     drawn = json.dumps({key: part for key, part in spec.items() if key != "datasets"})
-    used = set(re.findall(r'"field": "(.*?)"', drawn))
+    used = set(re.findall(r'"field": "(.*?)"|\bdatum\.(\w+)', drawn))
+    used = {field or named for field, named in used}  # also those of an expression
     if '"transform": ' in drawn:
         return
     for name, rows in spec.get("datasets", {}).items():

@@ -374,11 +374,11 @@ def test_a_click_on_a_head_sorts_the_table(pages: dict[str, str], chromium: Brow
         table = page.locator("table.sort").first
         rows = table.locator("tbody tr")
         assert "recommended" in rows.first.inner_text()
-        head = table.get_by_role("button", name="error of the fixed point")
+        head = table.get_by_role("button", name="error")
         for order in ("ascending", "descending"):
             head.click()
             expect(table.locator(f"th[aria-sort={order}]")).to_have_count(1)
-            texts = table.locator("tbody tr td:nth-child(4)").all_inner_texts()
+            texts = table.locator("tbody tr td:nth-child(5)").all_inner_texts()
             numbers = [float(text) for text in texts if text != "none"]
             assert numbers == sorted(numbers, reverse=order == "descending")
             assert len(numbers) > 10
