@@ -35,7 +35,7 @@ def chapters(found: dict[str, Any], suffix: str = "") -> list[Any]:
             best=[
                 SimpleNamespace(
                     algorithm=row["algorithm"],
-                    shown=", ".join(f"{k} {short(v)}" for k, v in row["settings"].items()),
+                    settings=", ".join(f"{k} {short(v)}" for k, v in row["settings"].items()),
                     measured=SimpleNamespace(value=_finite(row["measured"])),
                 )
                 for row in problem["best"]
