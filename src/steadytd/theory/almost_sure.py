@@ -136,9 +136,10 @@ class Product:
         own: Ints = events if self.active is None else events[self.active[events]]
         self.block.advance(own, np.ones(len(own)), self.transitions, self.rows)
         none, y, double = np.moveaxis(self.block.V, -1, 0)
-        size = float(np.linalg.norm(y))
-        if none.any() or not (double == 2.0 * y).all() or not 0.0 < size < np.inf:
+        largest = float(np.abs(y).max())
+        if none.any() or not (double / 2.0 == y).all() or not 0.0 < largest < np.inf:
             return float("nan")
+        size = largest * float(np.linalg.norm(y / largest))  # the square of `largest` may overflow
         inside: Floats = y @ self.Q @ self.Q.T / size  # rounding may have left the row space
         self.block.V[:] = inside[:, :, None] * np.array([0.0, 1.0, 2.0])
         self.block.M[self.written] /= size
