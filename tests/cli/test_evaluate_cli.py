@@ -461,3 +461,13 @@ def test_the_sample_stays_in_the_cache(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "sample_log.parquet"]
     assert Path(made) == tmp_path / "cache" / "sample" / "log.parquet"
     assert (tmp_path / "cache").stat().st_mode & 0o077 == 0  # machine code may stand there, too
+
+
+def test_a_list_of_faults_has_a_line_for_each(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = pa.table({"user": ["a", "b"], "did": ["x", "y"], "gain": [1.0, 2.0]})
+    pyarrow.csv.write_csv(table, tmp_path / "shop.csv")
+    assert call(monkeypatch, "evaluate", str(tmp_path / "shop.csv"), "--discount", "1") == 2
+    message = capsys.readouterr().err
+    assert "\\n" not in message and "\n  1. " in message and "\n  2. " in message

@@ -106,13 +106,15 @@ def print_page(page: Path | None, show: bool, as_json: bool) -> None:
         webbrowser.open(page.resolve().as_uri())
 
 
-def plain(given: object) -> str:
+def plain(given: object, lines: bool = False) -> str:
     r"""Text as it is: not as Rich markup, and with nothing that a terminal would obey.
+
+    With `lines`, ends of lines stay.
 
     >>> print(plain("[red]\x1b[31m"))
     \[red]\x1b[31m
     """
-    return escape(visible(str(given)))
+    return escape(visible(str(given), lines))
 
 
 def say(remark: str) -> None:

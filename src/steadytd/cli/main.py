@@ -150,7 +150,9 @@ def _command() -> None:
 def _fail(sentence: str, code: int = 2) -> NoReturn:
     with contextlib.suppress(OSError):
         whole = not err.is_terminal  # a terminal would break lines inside of words
-        err.print(f"[bold red]error:[/] {plain(sentence)}", highlight=False, soft_wrap=whole)
+        err.print(
+            f"[bold red]error:[/] {plain(sentence, lines=True)}", highlight=False, soft_wrap=whole
+        )
     _give_up_full_output()
     sys.exit(code)
 
