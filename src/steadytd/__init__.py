@@ -45,7 +45,7 @@ _ROOMS = {
     "logs.batch": ("LogBatch",),
     "logs.example": ("sample_log",),
     "logs.log": ("Log", "open_log"),
-    "logs.models": ("with_policy",),
+    "logs.policies": ("with_policy",),
     "logs.selection": ("split",),
     "logs.write": ("write_log",),
     "mdp.action_values": ("ActionValues",),

@@ -44,7 +44,7 @@ from steadytd.logs.batch import LogBatch as LogBatch
 from steadytd.logs.example import sample_log as sample_log
 from steadytd.logs.log import Log as Log
 from steadytd.logs.log import open_log as open_log
-from steadytd.logs.models import with_policy as with_policy
+from steadytd.logs.policies import with_policy as with_policy
 from steadytd.logs.selection import split as split
 from steadytd.logs.write import write_log as write_log
 from steadytd.mdp.action_values import ActionValues as ActionValues

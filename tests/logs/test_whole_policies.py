@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
@@ -313,3 +314,79 @@ def test_the_last_row_of_a_batch_waits_for_the_next_probabilities(batch_rows: in
     found = [after for _, _, after, _ in seen(log)]
     np.testing.assert_allclose(found[:5], [one([float(t + 1)]) for t in range(5)], rtol=1e-6)
     assert np.isnan(found[5]).all() and log.left_out == 0
+
+
+# Functions and models where columns were named as the observation
+
+SHOP: dict[str, Any] = {
+    "episode_id": [0, 0, 1], "t": [0, 1, 0], "kind": ["new", "vip", None], "size": [1.0, None, 3.0],
+    "kind_after": ["vip", None, "new"], "size_after": [None, None, 5.0], "reward": [1.0] * 3,
+    "terminated": [False, True, False], "shown": ["b", "a", "a"], "pscore": [0.5] * 3,
+}  # fmt: skip
+NAMED: dict[str, Any] = {
+    "obs": ["kind", "size"], "discount": 0.9,
+    "columns": {"action": "shown", "next_obs": ["kind_after", "size_after"]},
+}  # fmt: skip
+
+
+def by_kind(rows: Any) -> NDArray[Any]:
+    """Of the actions a and b; it needs the texts, and 0.25 marks a missing size."""
+    a = np.where(rows["kind"] == "vip", 0.75, np.where(rows["size"].isna(), 0.25, 0.5))
+    return np.stack([a, 1.0 - a], axis=1)
+
+
+class ByKind:
+    """The same as a fitted model."""
+
+    classes_ = np.array(["b", "a"])
+
+    def predict_proba(self, rows: Any) -> NDArray[Any]:
+        frame = rows if hasattr(rows, "columns") else pd.DataFrame(rows, columns=NAMED["obs"])
+        return by_kind(frame)[:, ::-1]
+
+
+class ByColumns(ByKind):
+    """Fitted on columns that have names."""
+
+    feature_names_in_ = np.array(["kind", "size"])
+
+
+@pytest.mark.parametrize("policy", [by_kind, ByKind(), ByColumns()])
+@pytest.mark.parametrize("batch_rows", [1, 9])
+def test_a_policy_is_given_the_named_columns_with_their_own_values(
+    policy: Any, batch_rows: int
+) -> None:
+    log = open_log(pa.table(SHOP), targets={"x": policy}, **NAMED, batch_rows=batch_rows)
+    found = [after for *_, after, _ in seen(log)]
+    assert log.schema.actions == ("a", "b") and log.whole == ["x"]
+    here = [b.probs[: len(b), 0, 0] for b in log.batches() if b.probs is not None]
+    assert np.concatenate(here).tolist() == [0.75 if k == "vip" else 0.5 for k in SHOP["kind"]]
+    assert found == [[0.75, 0.25], None, [0.5, 0.5]]  # the next kind is vip, none, new
+    taken = np.concatenate([b.target_prob[0] for b in log.batches(columns={"target_prob"})])
+    assert taken.tolist() == [0.5, 0.75, 0.5]  # b, a, a
+
+
+def test_functions_are_given_actions_by_their_names_and_numbers_as_an_array() -> None:
+    given: list[Any] = []
+
+    def logged(obs: Any, action: Any) -> Any:
+        given.append((obs, action))
+        return np.where((obs[:, 0] > 1.0) == (action == "a"), 0.5, 0.125)
+
+    named = {**NAMED, "obs": ["size"], "columns": {"action": "shown"}}
+    log = open_log(pa.table(SHOP), targets={"x": logged}, **named)
+    assert log.schema.obs_names == ("size", "size is missing")
+    [batch] = log.batches()
+    np.testing.assert_array_equal(given[-1][0], [[1.0], [np.nan], [3.0]])
+    assert given[-1][1].tolist() == ["b", "a", "a"]
+    assert batch.target_prob.tolist() == [[0.5, 0.125]]  # what follows the last row is not known
+    behavior = open_log(pa.table(SHOP), targets={"x": by_kind}, behavior=by_kind, **NAMED)
+    for batch in behavior.batches():
+        np.testing.assert_array_equal(batch.behavior_prob, batch.target_prob[0])
+    thin = {"x": lambda rows: np.ones((len(rows), 1))}
+    with pytest.raises(InputError, match="the log has 2 actions, but the target 'x' has 1; give"):
+        open_log(pa.table(SHOP), targets=thin, **NAMED)
+    other = ByColumns()
+    other.feature_names_in_ = np.array(["kind", "sise"])
+    with pytest.raises(InputError, match="fitted on columns that the log does not have: 'sise'"):
+        open_log(pa.table(SHOP), targets={"x": other}, **NAMED)

@@ -93,7 +93,7 @@ def _unused(log: Log) -> list[str]:
     """The columns of whole numbers and texts that nothing else is read from."""
     import pyarrow.types as pt
 
-    used = {*file_names(log.schema.columns), *log.source.used}
+    used = {*file_names(log.schema.columns), *log.schema.inputs, *log.source.used}
     kinds = {field.name: field.type for field in log.source.schemas[0] if field.name not in used}
     tests = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_dictionary, pt.is_integer)
     found = [name for name, kind in kinds.items() if any(test(kind) for test in tests)]

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.logs import values
+from steadytd.logs.columns import Column
 from steadytd.logs.order import Cursor, advance
-from steadytd.logs.policies import PolicySource
+from steadytd.logs.policies import Model, PolicySource
 from steadytd.logs.schema import LogSchema
 from steadytd.logs.sources.source import Chunk
 from steadytd.logs.units import level_numbers, unit_numbers
@@ -204,16 +205,11 @@ def _probabilities(
 ) -> tuple[dict[str, Floats], Floats | None, Floats | None]:  # fmt: skip
     """Of the logged actions under each target and the behaviour policy, and of all actions."""
     most = float(np.finfo(np.float64).max) if schema.densities else 1.0
-    sets = schema.columns.get("allowed_actions") if schema.n_actions else None
-    allowed = None
-    if sets is not None:
-        allowed = np.zeros((chunk.batch.num_rows, schema.n_actions))
-        known = values.list_size(chunk.batch.column(str(sets)).type) or 0
-        allowed[:, :known] = values.matrix(chunk, sets.parts, known)
     obs = ahead.table[: chunk.batch.num_rows]
     targets: dict[str, Floats] = {}
     behavior: Floats | None = None
     whole, taken = [], None
+    named = None if action is None else schema.named(action)
     for policy in schema.policies:
         logged, everything = policy.needs(fields)
         entries = None
@@ -224,17 +220,64 @@ def _probabilities(
                 taken = values.action_indices(chunk, column, action, schema.n_actions)
             whole.append(_whole(policy, chunk, following, schema, ahead))
             entries = np.take_along_axis(whole[-1][: len(obs)], taken[:, None], axis=1)[:, 0]
-            if allowed is not None:
-                _require_allowed(policy, chunk, whole[-1][: len(obs)], allowed)
         if logged:
             name = policy.logged_name
-            found = policy.logged_at(chunk, obs, action, entries, most)
+            found = policy.logged_at(chunk, obs, named, entries, most)
             if policy.target is None:
                 behavior = values.behavior_probabilities(chunk, name, found, most, targets)
             else:
                 targets[policy.target] = values.target_probabilities(chunk, name, found, most)
     every = np.stack(whole, axis=1) if whole and "probs" in fields else None
     return targets, behavior, every
+
+
+def _whole(
+    policy: PolicySource, chunk: Chunk, following: Chunk | None, schema: LogSchema, ahead: _Next
+) -> Floats:
+    """Probabilities of all actions at each row of the table; NaN where they are not known."""
+    n, own, parts = schema.n_actions, ahead.own, [chunk]
+    if following is not None:
+        parts.append(following)
+    if policy.function is None:
+        here = np.concatenate([policy.logged_whole(part, n) for part in parts])
+    elif policy.inputs is not None:
+        rows = [(part, policy.inputs.rows(part.batch)) for part in parts]
+        here = np.concatenate([policy.called_whole(part, given, n) for part, given in rows])
+    else:
+        found = policy.called_whole(chunk, ahead.table, n, ahead.led_by)
+        here, after = np.split(found, [len(found) - len(own)])
+    if policy.function is None or policy.inputs is not None:
+        after = policy.next_whole(chunk, n, own)
+    if "allowed_actions" in schema.columns:
+        allowed = np.concatenate([_allowed(part, schema) for part in parts])
+        if isinstance(policy.function, Model):
+            here = _restricted(chunk, schema.columns["allowed_actions"], here, allowed)
+            after[:] = np.nan  # the sets there are not known
+        else:
+            _require_allowed(policy, chunk, here, allowed)
+    lacking = np.flatnonzero(np.isnan(after[:, 0]) & ahead.goes_on[own])
+    after[lacking] = here[own[lacking] + 1]
+    return np.concatenate([here, after])
+
+
+def _allowed(chunk: Chunk, schema: LogSchema) -> Floats:
+    """The candidate sets of the rows, as 1 and 0."""
+    sets = schema.columns["allowed_actions"]
+    known = values.list_size(chunk.batch.column(str(sets)).type) or 0
+    allowed = np.zeros((chunk.batch.num_rows, schema.n_actions))
+    allowed[:, :known] = values.matrix(chunk, sets.parts, known)
+    return allowed
+
+
+def _restricted(chunk: Chunk, sets: Column, probs: Floats, allowed: Floats) -> Floats:
+    """A model's probabilities inside the candidate sets, divided by their sum."""
+    inside = probs * allowed
+    total = inside.sum(axis=1)
+    index = values.first_false(total > 0.0)
+    if index is not None:
+        rule, remedy = "an allowed action must have a probability above 0", "correct the list"
+        raise values.fault(chunk, sets, index, rule, "probability 0 for all", remedy)
+    return np.asarray(inside / total[:, None])
 
 
 def _require_allowed(policy: PolicySource, chunk: Chunk, probs: Floats, allowed: Floats) -> None:
@@ -246,22 +289,6 @@ def _require_allowed(policy: PolicySource, chunk: Chunk, probs: Floats, allowed:
         got = f"{outside[index].max():.6g} for action {outside[index].argmax()}"
         remedy = "set it to 0 and divide the others by their sum"
         raise values.fault(chunk, policy.whole_name, index, rule, got, remedy)
-
-
-def _whole(
-    policy: PolicySource, chunk: Chunk, following: Chunk | None, schema: LogSchema, ahead: _Next
-) -> Floats:
-    """Probabilities of all actions at each row of the table; NaN where they are not known."""
-    actions, own = schema.n_actions, ahead.own
-    if policy.function is not None:
-        return policy.called_whole(chunk, ahead.table, actions, ahead.led_by)
-    here = policy.logged_whole(chunk, actions)
-    if following is not None:
-        here = np.concatenate([here, policy.logged_whole(following, actions)])
-    after = policy.logged_next_whole(chunk, actions)[own]
-    lacking = np.flatnonzero(np.isnan(after[:, 0]) & ahead.goes_on[own])
-    after[lacking] = here[own[lacking] + 1]
-    return np.concatenate([here, after])
 
 
 def _without(batch: LogBatch, left_out: Bools) -> LogBatch:

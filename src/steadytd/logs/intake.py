@@ -18,7 +18,7 @@ import numpy as np
 
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.errors import InputError, listed, unknown
-from steadytd.logs import encode, models, values
+from steadytd.logs import actions, encode, values
 from steadytd.logs.columns import (
     BEHAVIOR,
     BEHAVIOR_LOG,
@@ -32,6 +32,7 @@ from steadytd.logs.columns import (
     Meaning,
 )
 from steadytd.logs.encode import Encoding
+from steadytd.logs.policies import is_model
 from steadytd.logs.sources.prepared import Made, PreparedSource, State
 from steadytd.logs.sources.source import Chunk, LogSource, MemorySource
 from steadytd.logs.units import distinct, level_numbers, texts
@@ -57,7 +58,9 @@ class Intake:
     columns: dict[str, str | Sequence[str]]
     notes: list[str] = field(default_factory=list)
     encoding: Encoding | None = None
-    actions: models.Levels = ()
+    named: tuple[str, ...] = ()  # the columns that the observation is made of
+    after: dict[str, str] = field(default_factory=dict)  # those of the next one, by these
+    actions: actions.Levels = ()
     made: dict[str, Made] = field(default_factory=dict)
 
     @property
@@ -100,7 +103,7 @@ def take_in(
         )
     given = Intake(source, dict(column_map or {}))
     policies = targets if isinstance(targets, Mapping) else {}
-    by_model = {name: one for name, one in policies.items() if models.is_model(one)}
+    by_model = {name: one for name, one in policies.items() if is_model(one)}
     _name_targets(given, policies)
     if by_model or given.has("allowed_actions"):
         needs = (*needs, "action")
@@ -110,7 +113,7 @@ def take_in(
     _order(given, single)
     if obs is not None:
         _encode(given, obs)
-    _number_actions(given, by_model, obs)
+    _number_actions(given, by_model)
     keep = given.has("keep_prob")
     if keep is not None:
         given.notes.append(f"episodes are weighted by 1 / '{keep}'")
@@ -451,35 +454,17 @@ def _next_encoded(chunk: Chunk, state: State, encoding: Encoding) -> Any:
     return pa.FixedSizeListArray.from_arrays(items, found.shape[1], mask=mask)
 
 
-def _action_codes(chunk: Chunk, state: State, name: str, levels: models.Levels) -> Any:
+def _action_codes(chunk: Chunk, state: State, name: str, levels: actions.Levels) -> Any:
     import pyarrow as pa
 
-    return pa.array(models.action_numbers(chunk, name, levels))
+    return pa.array(actions.action_numbers(chunk, name, levels))
 
 
-def _allowed(chunk: Chunk, state: State, name: str, levels: models.Levels, action: str) -> Any:
-    return _lists(models.allowed(chunk, name, levels, action))
+def _allowed(chunk: Chunk, state: State, name: str, levels: actions.Levels, action: str) -> Any:
+    return _lists(actions.allowed(chunk, name, levels, action))
 
 
-def _modelled(
-    chunk: Chunk,
-    state: State,
-    model: Any,
-    label: str,
-    inputs: Sequence[str],
-    levels: models.Levels,
-    within: tuple[str, str] | None,
-) -> Any:
-    """A model's probabilities; `within` are the columns of candidate sets and of actions."""
-    found = models.probabilities(model, label, chunk, inputs, levels)
-    if within is not None:
-        name, action = within
-        mask = models.allowed(chunk, name, levels, action)
-        found = models.restricted(chunk, name, found, mask)
-    return _lists(found)
-
-
-# Observations, actions and models
+# Observations and actions
 
 
 def _encode(given: Intake, obs: Sequence[str]) -> None:
@@ -490,7 +475,8 @@ def _encode(given: Intake, obs: Sequence[str]) -> None:
     kinds = {name: encode.kind_of(given.kind(name)) for name in obs}
     raw = raw.with_types(_steady(given, kinds))
     given.source = raw
-    given.encoding = encoding = encode.fit(raw, obs)
+    given.named, given.encoding = tuple(obs), encode.fit(raw, obs)
+    encoding = given.encoding
     after = given.columns.get("next_obs")
     if given.has("next_obs") is not None:
         if isinstance(after, str) or after is None or len(after) != len(obs):
@@ -498,6 +484,7 @@ def _encode(given: Intake, obs: Sequence[str]) -> None:
                 f"{given.file}: with obs= the next observation is read in the same way; name its "
                 "columns in the same order: columns={'next_obs': [...]}, or map it to ''."
             )
+        given.after = dict(zip(obs, after, strict=True))
         how = partial(_next_encoded, encoding=encoding.of(after))
         given.make("next_obs", after, pa.list_(pa.float64(), len(encoding.names)), how)
     how = partial(_encoded, encoding=encoding)
@@ -518,7 +505,7 @@ def _steady(given: Intake, kinds: Mapping[str, str | None]) -> dict[str, Any]:
     }
 
 
-def _number_actions(given: Intake, by_model: Mapping[str, Any], obs: Sequence[str] | None) -> None:
+def _number_actions(given: Intake, by_model: Mapping[str, Any]) -> None:
     """Actions that are texts, or that models or candidate sets name, as numbers from 0 on."""
     import pyarrow as pa
     import pyarrow.types as pt
@@ -534,18 +521,18 @@ def _number_actions(given: Intake, by_model: Mapping[str, Any], obs: Sequence[st
     if is_text and not pt.is_dictionary(kind):
         given.source = given.source.with_types({name: pa.string()})
     chunks = given.source.read([name], 0, None, BATCH)
-    parts = [models.distinct_actions(chunk.batch.column(name)) for chunk in chunks]
+    parts = [actions.distinct_actions(chunk.batch.column(name)) for chunk in chunks]
     if sets is not None:
         for chunk in given.source.read(sets.parts, 0, None, BATCH):
-            items = models.item_texts(chunk.batch.column(str(sets))).flatten()
+            items = actions.item_texts(chunk.batch.column(str(sets))).flatten()
             parts.append(items.drop_null().cast(parts[0].type).unique())
     seen = pa.chunked_array(parts).unique()
-    if len(seen) > models.MOST_ACTIONS and not (by_model or sets):
+    if len(seen) > actions.MOST_ACTIONS and not (by_model or sets):
         return  # known by their probabilities alone
     present = [n for n in given.source.schemas[0].names if n.startswith(WHOLE)]
     lists = [given.has(one) for one in (*present, BEHAVIOR_WHOLE)]
     least = max(size_of(given.source, one) for one in lists)
-    given.actions = levels = models.action_levels(given.file, seen, [*by_model.values()], least)
+    given.actions = levels = actions.action_levels(given.file, seen, [*by_model.values()], least)
     if least > len(levels):
         raise InputError(
             f"{given.file}: the policies have probabilities of {least} actions, but only "
@@ -558,34 +545,10 @@ def _number_actions(given: Intake, by_model: Mapping[str, Any], obs: Sequence[st
         given.notes.append(f"actions are numbered in the order of their names: {order}{more}")
     how = partial(_action_codes, name=name, levels=levels)
     given.make("action", [name], pa.int64(), how)
+    if sets is None:
+        return
+    how = partial(_allowed, name=str(sets), levels=levels, action=name)
     size = pa.list_(pa.float64(), len(levels))
-    within = None
-    if sets is not None:
-        within = (str(sets), name)
-        how = partial(_allowed, name=str(sets), levels=levels, action=name)
-        given.make("allowed_actions", within, size, how)
-    for target, model in by_model.items():
-        inputs = _model_inputs(given, target, model, obs)
-        label = f"the target '{target}'"
-        how = partial(_modelled, model=model, label=label, inputs=inputs, levels=levels,
-                      within=within)  # fmt: skip
-        given.make(WHOLE + target, [*inputs, *(within or ())], size, how)
-    if by_model and within is not None:
+    given.make("allowed_actions", (str(sets), name), size, how)
+    if by_model:
         given.notes.append(f"models are restricted to '{sets}' and rescaled to sum to 1")
-
-
-def _model_inputs(
-    given: Intake, target: str, model: Any, obs: Sequence[str] | None
-) -> tuple[str, ...]:
-    """The columns that a model is given, which must be there."""
-    numbers = given.has("obs")
-    own = obs if obs is not None or numbers is None else numbers.parts
-    inputs = models.inputs_of(model, own or ())
-    present = given.source.schemas[0].names
-    faults = [name for name in inputs if name not in present]
-    if faults:
-        raise InputError(
-            f"{given.file}: the target '{target}' was fitted on columns that the log does not "
-            f"have: {listed([repr(name) for name in faults])}; add them to the log."
-        )
-    return inputs

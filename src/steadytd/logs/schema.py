@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from steadytd.base.errors import InputError
 from steadytd.logs import values
 from steadytd.logs.columns import (
@@ -24,8 +27,7 @@ from steadytd.logs.columns import (
     find_columns,
 )
 from steadytd.logs.intake import size_of, take_in
-from steadytd.logs.models import is_model
-from steadytd.logs.policies import Policy, PolicySource, check_functions
+from steadytd.logs.policies import Inputs, Model, Policy, PolicySource, check_functions, is_model
 from steadytd.logs.sources.source import LogSource
 from steadytd.logs.units import named_column
 
@@ -67,6 +69,17 @@ class LogSchema:
         found = self.columns.items()
         return {key.removeprefix(EXTRA): c for key, c in found if key.startswith(EXTRA)}
 
+    @property
+    def inputs(self) -> list[str]:
+        """The columns that functions and models are given."""
+        some = [policy.inputs for policy in self.policies if policy.inputs is not None]
+        return [name for inputs in some for name in (*inputs.names, *inputs.after)]
+
+    def named(self, action: NDArray[Any]) -> NDArray[Any]:
+        """Actions by their names, where they were numbered here."""
+        plain = self.actions == tuple(range(len(self.actions)))
+        return action if plain else np.asarray(self.actions)[action]
+
     def action_column(self, fields: frozenset[str]) -> Column | None:
         """The column of actions, where these fields of a batch need it."""
         needed = "action" in fields or any(p.needs_action(fields) for p in self.policies)
@@ -77,10 +90,11 @@ class LogSchema:
         always = [c for c in self.columns.values() if c.name in (*SCHEMA, "unit")]
         always += self.extra.values()
         always = [c for c in always if c.name not in ("action", *POLICY_COLUMNS)]
-        found = [*always, *(c for policy in self.policies for c in policy.reads(fields))]
         action = self.action_column(fields)
-        found += [] if action is None else [action]
-        return list(dict.fromkeys(part for column in found for part in column.parts))
+        always += [] if action is None else [action]
+        found = [part for column in always for part in column.parts]
+        found += [name for policy in self.policies for name in policy.reads(fields)]
+        return list(dict.fromkeys(found))
 
     def require_actions(self, file: str, why: str) -> None:
         """Fail if the log has no actions that are numbers."""
@@ -110,7 +124,17 @@ def understand(
     given = take_in(source, column_map, obs, targets, needs)
     source = given.prepared()
     policies = targets if isinstance(targets, Mapping) else {}
-    functions = {k: v for k, v in policies.items() if not is_model(v) and not isinstance(v, str)}
+    functions = {
+        name: PolicySource(
+            name,
+            function=Model(one, given.actions) if is_model(one) else one,
+            inputs=Inputs.of(
+                f"the target '{name}'", one, given.named, source.schemas[0], given.after
+            ),
+        )
+        for name, one in policies.items()
+        if not isinstance(one, str)
+    }
     names = None if targets is None else [name for name in targets if name not in functions]
     found = [
         find_columns(file, schema, given.columns, names)
@@ -124,7 +148,10 @@ def understand(
         own = named_column(source, name, use, Meaning("number" if kind == "number" else "unit"))
         found = [{**one, use: own} for one in found]
     columns = found[0]
-    source = source.with_types(_types(columns))
+    needed = [one.inputs.names for one in functions.values() if one.inputs is not None]
+    read = {name for names in needed for name in names}  # with their own values
+    types = _types(columns).items()
+    source = source.with_types({k: v for k, v in types if k not in read or v != "string"})
     for file, schema, other in zip(source.files, source.schemas, found, strict=True):
         if other != columns:
             differ = sorted(set(file_names(other)) ^ set(file_names(columns)))
@@ -158,20 +185,20 @@ def understand(
         notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in given.notes),
     )
     if behavior is not None:
-        schema = replace(schema, behavior=PolicySource(None, function=behavior))
+        inputs = Inputs.of("behavior", None, given.named, source.schemas[0], given.after)
+        schema = replace(schema, behavior=PolicySource(None, function=behavior, inputs=inputs))
     return source, _with_actions(source, schema)
 
 
 def _targets(
-    columns: Columns, functions: Mapping[str, Policy], given: Iterable[str] | None
+    columns: Columns, functions: Mapping[str, PolicySource], given: Iterable[str] | None
 ) -> tuple[PolicySource, ...]:
     """Functions, and columns of the others: as they were given, or in the order of the log."""
     logged = [n.removeprefix(p) for n in columns for p in (TARGET, WHOLE) if n.startswith(p)]
     get = columns.get
     return tuple(
-        PolicySource(name, function=functions[name])
-        if name in functions
-        else PolicySource(name, get(TARGET + name), get(WHOLE + name), get(NEXT_WHOLE + name))
+        functions.get(name)
+        or PolicySource(name, get(TARGET + name), get(WHOLE + name), get(NEXT_WHOLE + name))
         for name in dict.fromkeys(logged if given is None else given)
     )
 
@@ -183,7 +210,9 @@ def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
         sizes[policy.whole_name] = size_of(source, policy.all_actions)
         sizes[f"next_{policy.whole_name}"] = size_of(source, policy.next_all_actions)
     sizes = {name: n for name, n in sizes.items() if n}
-    if sizes:
+    if schema.actions:
+        sizes = {"the log": len(schema.actions), **sizes}
+    elif sizes:
         schema.require_actions(file, f"'{next(iter(sizes))}' has the probabilities of all actions")
     policies = list(schema.policies)
     if any(policy.function is not None for policy in policies):
@@ -193,7 +222,11 @@ def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
         obs = values.matrix(chunk, names, schema.width).astype(schema.dtype)
         for i, policy in enumerate(policies):
             if policy.function is not None:
-                n = policy.returned_actions(chunk, obs)
+                rows = obs
+                if policy.inputs is not None:
+                    [chunk] = source.read(policy.inputs.names, 0, 1, 1)
+                    rows = policy.inputs.rows(chunk.batch)
+                n = policy.returned_actions(chunk, rows)
                 policies[i] = replace(policy, takes_action=n == 0)
                 sizes |= {policy.label: n} if n else {}
     for name, n in sizes.items():
@@ -205,12 +238,6 @@ def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
             )
     *targets, behavior = policies
     n_actions = next(iter(sizes.values()), 0)
-    most = size_of(source, schema.columns.get("allowed_actions"))
-    if most > n_actions > 0:
-        raise InputError(
-            f"{file}: the candidate sets and the logged actions name {most} actions, but the "
-            f"policies have probabilities of {n_actions}; give one for each action."
-        )
     return replace(schema, targets=tuple(targets), behavior=behavior, n_actions=n_actions)
 
 
