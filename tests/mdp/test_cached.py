@@ -32,6 +32,20 @@ def test_results_are_computed_once_and_the_oldest_go_first() -> None:
     assert calls == [1, 1, 2, 3, 1]
 
 
+def test_an_argument_counts_the_same_however_it_is_given() -> None:
+    calls: list[tuple[int, int]] = []
+
+    @cached(4)
+    def product(thing: Thing, one: int, other: int = 2) -> int:
+        calls.append((one, other))
+        return one * other
+
+    thing = Thing()
+    same = [product(thing, 3), product(thing, 3, 2), product(thing, other=2, one=3)]
+    assert same == [6, 6, 6]
+    assert calls == [(3, 2)]
+
+
 def test_a_copy_begins_with_an_empty_cache() -> None:
     problem = st.problem("three_state")
     st.certify(problem)

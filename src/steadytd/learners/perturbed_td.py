@@ -42,8 +42,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from steadytd.engine.law import LAM, Param, Role, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
@@ -57,10 +55,7 @@ def scaled_trace(rho: float, gamma: float, lam: float, eta: float) -> tuple[floa
 
 def scaled_expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """TD(lam)'s with discount gamma/(1 + eta) and reward r/(1 + eta), times 1 + eta."""
-    scale = 1 / (1 + values["eta"])
-    collect = m.resolvent(values["lam"], scale)
-    A = m.weighted(collect @ (np.eye(len(m.d)) - scale * m.P_gamma))
-    return Expectation(M=A / scale, g=m.Phi.T @ (m.d * (collect @ m.r_pi)))
+    return m.emphatic(m.d, values["lam"], 1 / (1 + values["eta"]))
 
 
 def outside_expectation(m: Moments, values: Mapping[str, float]) -> Expectation:

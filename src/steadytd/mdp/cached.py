@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 F = TypeVar("F")
@@ -23,6 +24,7 @@ def cached(most: int) -> Callable[[Function[F, P, R]], Function[F, P, R]]:
     """A function whose newest `most` results are stored in its first argument.
 
     `functools.lru_cache` would keep unused problems alive, with megabytes for each certificate.
+    An argument that is left out counts as its default.
 
     >>> class Thing: ...
     >>> @cached(2)
@@ -37,11 +39,16 @@ def cached(most: int) -> Callable[[Function[F, P, R]], Function[F, P, R]]:
 
     def decorate(function: Function[F, P, R]) -> Function[F, P, R]:
         place = f"{function.__module__}.{function.__qualname__}"
+        asked = signature(function)
 
         @wraps(function)
         def lookup(first: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
             known = vars(first).setdefault(place, Results())
-            key = args, tuple(sorted(kwargs.items()))
+            key: tuple[object, ...] = args
+            if kwargs or len(args) + 1 < len(asked.parameters):
+                given = asked.bind(first, *args, **kwargs)
+                given.apply_defaults()
+                key = tuple(given.arguments.values())[1:]
             try:
                 return known[key]  # type: ignore[no-any-return]
             except KeyError:

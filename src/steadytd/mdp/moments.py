@@ -265,7 +265,9 @@ class Moments:
 
         M = Phi' diag(e) (I - lam s P_gamma)^-1 (I - s P_gamma) Phi / s, with s = `scale`.
         """
-        weighted = (self.Phi * emphasis[:, None]).T @ self.resolvent(lam, scale)
+        weighted = np.ascontiguousarray((self.Phi * emphasis[:, None]).T)
+        if lam > 0.0:
+            weighted = weighted @ self.resolvent(lam, scale)
         M = weighted @ (self.Phi / scale - self.P_gamma @ self.Phi)
         return Expectation(M=M, g=weighted @ self.r_pi)
 

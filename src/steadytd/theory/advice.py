@@ -159,10 +159,11 @@ def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
     reached = solution(pencil.A(eta), pencil.b)
     parts = np.linalg.lstsq(vectors, np.stack([wanted, reached], axis=1).astype(complex))[0]
     for mode, vector, (true, learned) in zip(modes, vectors.T, parts, strict=True):
-        real = abs(mode.imag) <= SAME * (1.0 + abs(mode)) and -eta < mode.real < 0.0
+        if abs(mode.imag) > SAME * (1.0 + abs(mode)) or not -eta < mode.real < 0.0:
+            continue
         share = abs(true) * c.norm(np.abs(m.Phi @ pencil.Q @ vector)) / size
         factor = float((learned / true).real) if share >= MATTERS else 0.0
-        if real and factor < -SAME:
+        if factor < -SAME:
             return Finding(
                 "sign_reversal",
                 text="perturbed TD returns the wrong sign: the part of the value function along "

@@ -79,7 +79,6 @@ def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
     return np.asarray(w)
 
 
-@cached(256)
 def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Complexes:
     """The eigenvalues of M on the row space: the mean update is stable if all have Re > 0."""
     rates = _rates(problem, learner, policy).values
@@ -87,6 +86,7 @@ def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Complexes:
     return rates
 
 
+@cached(256)
 def _rates(problem: Task, learner: Learner, policy: int) -> Rates:
     M, m = reduced(problem, learner, policy).M, problem.moments(policy)
     if m.compact is not None:

@@ -225,10 +225,12 @@ def choice(good: list[Option]) -> tuple[Option, bool]:
     """The fastest of equally good ones, and whether it is so with bounded second moments.
 
     Speeds are compared at step sizes with bounded second moments if these are known for all of
-    them, else at step sizes with a stable mean.
+    them, else at step sizes with a stable mean. The first of those that differ by rounding only.
     """
     bounded = all(p.moments() is not None for p in good)
-    return max(good, key=lambda p: p.bounded_speed if bounded else p.speed), bounded
+    speeds = [p.bounded_speed if bounded else p.speed for p in good]
+    enough = (1.0 - SAME) * max(speeds)
+    return next(p for p, speed in zip(good, speeds, strict=True) if speed >= enough), bounded
 
 
 def horizon(modes: ArrayLike, alpha: float) -> float:

@@ -305,6 +305,7 @@ def singular_at(S0: Floats, S1: Floats) -> Complexes:
     return -np.asarray(eigvals(S0, S1), dtype=np.complex128)
 
 
+@cached(1)
 def bounds(m: Moments) -> dict[str, float]:
     """Penalties that suffice for positive definiteness, from tight to loose; see `docs/theory.md`.
 

@@ -231,6 +231,8 @@ class StepPairs:
         graph = _square(np.ones(len(heads)), heads, begin)
         order = breadth_first_order(graph, self.pairs, return_predecessors=False)
         reached = np.sort(order[1:])
+        if len(reached) == self.pairs:
+            return _spectral_radius(K)
         return _spectral_radius(K[reached][:, reached])
 
 
