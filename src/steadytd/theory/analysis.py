@@ -271,9 +271,10 @@ class Analysis:
     ) -> LearningCurve:
         """Expected error, spread and bias at every step from w0 on, before any run.
 
-        They are exact but for learners with traces, a memory or averages, and large problems: there
-        they are estimated from 200 runs, and the curve's `runs` and `text` say so.
-        `alpha="best"` takes the constant step size with the least expected error at the end.
+        They are exact where what a learner remembers takes few values, on small problems; else they
+        are estimated from 200 runs, and the curve's `runs`, `stderr` and `text` say so.
+        Without alpha, or with `alpha="best"`, the step size is the one with the least expected
+        error at the end, for the learner's decay of step sizes.
 
         >>> import steadytd as st
         >>> c = st.certify("three_state")
@@ -281,9 +282,11 @@ class Analysis:
         >>> round(float(curve.error[-1]), 3), round(float(curve.bias[-1]), 3)
         (5.465, 5.45)
         """
-        if params.get("alpha") == "best":
-            found = self.resolved(learner, **{**params, "alpha": 1.0})
-            params["alpha"] = best_alpha(self.problem, found, steps, self.policy)
+        given = isinstance(learner, Learner) or "alpha=" in str(learner)
+        if params.get("alpha", None if given else "best") == "best":
+            found = self.resolved(learner, **{k: v for k, v in params.items() if k != "alpha"})
+            if "alpha" in found.values:
+                params["alpha"] = best_alpha(self.problem, found, steps, self.policy)
         return learning_curve(self.problem, self.resolved(learner, **params), steps, self.policy)
 
     def mean_weights(self, learner: Learner | str, steps: int, **params: object) -> Floats:

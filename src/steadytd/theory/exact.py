@@ -89,6 +89,10 @@ class Maps(NamedTuple):
 
         [state, moment, state before, moment before].
         """
+        return self.summed(self.lift())
+
+    def lift(self) -> Floats:
+        """What every transition makes of (1, y, lower triangle of y y'), as matrices."""
         B, c, k = self.B, self.c, self.c.shape[1]
         rows, columns = np.tril_indices(k)
         n = 1 + k + len(rows)
@@ -101,7 +105,7 @@ class Maps(NamedTuple):
             c[:, rows, None] * B[:, columns] + B[:, rows] * c[:, columns, None]
         )
         lift[:, 1 + k :, 1 + k :] = _symmetric_squares(B)
-        return self.summed(lift)
+        return lift
 
     def squared(self, B: Floats) -> Floats:
         """The map S -> sum p_e B_e S(s) B_e' on the lower triangles of all states' matrices."""

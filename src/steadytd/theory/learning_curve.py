@@ -10,19 +10,24 @@ From u follow the mean values and their second moments, and with ||.|| the norm 
     error^2 = E || v_hat - v ||^2 = bias^2 + spread^2,
     bias = || E[v_hat] - v ||,     spread^2 = E || v_hat - E[v_hat] ||^2.
 
-A constant step size takes powers of one matrix, a decaying one takes all steps one by one. Nothing
-is approximated but for rounding. Where the moments do not close (with traces, a memory, averages,
-or for a system that is solved) or are too many, the curve is estimated from runs, and says so.
+A constant step size takes powers of one matrix, a decaying one takes all steps one by one. Where
+what a learner remembers takes few values, u is that of the larger chain in `histories`. Of all
+moments only those count that are reached from the start, which symmetries make few. Nothing is
+approximated but for rounding.
+
+Where the moments do not close (with most traces, with averages, or for a system that is solved) or
+are too many, the curve is estimated from runs, and says so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.linalg
+from scipy.sparse import coo_array, csr_array
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
@@ -36,28 +41,39 @@ from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.theory import dynamics
 from steadytd.theory.exact import LINEAR, Maps
-from steadytd.theory.reading import can_be_read
+from steadytd.theory.histories import Chain
 
 if TYPE_CHECKING:
     import polars as pl
 
 POINTS = 200  # of a curve
-MOST_MOMENTS = 2500  # numbers in u: a matrix of their square is multiplied
+MOST_MOMENTS = 6000  # numbers in u
+MOST_PARTS = 6_000_000  # of the matrices of a step
+STRONG = 0.03  # of the strongest direction outside a space: a weak one is known less exactly
+ROUNDING = 1e-14  # relative part of a difference that is rounding
+MOST_DENSE = 1500  # those that are left on the space that is reached: matrices are multiplied
+MOST_REDUCED = 300  # of that space; without a small one, all numbers are kept
+INSIDE = 1e-7  # relative part of a vector outside a space that is rounding
 MOST_STEPS = 200_000  # of a decaying step size, taken one by one
-TRIED = 25  # step sizes on a grid, before the best is refined
+LEAST_MOVE, MOST_MOVE = 1e-3, 1e3  # by all steps, and by one, of a step size that is tried
+TRIED = 8  # step sizes on a grid in every power of ten, before the best is refined
+REFINED = 3  # minima on the grid, the lowest ones: each may be near the least of all
+FINE = 1e-3  # of the best step size's logarithm, to base 10
 RUNS, FEWER_POINTS = 200, 50  # of a curve that is estimated
 MOST_SIMULATED = 100_000  # steps of such a run
 INSTEAD = "run it instead: st.run(problem, [learner], steps=..., seeds=200)"
-SMALLEST = 1e-6  # of the mean's largest step size: where that grid begins
+
+
+COLUMNS = ("error", "spread", "bias", "stderr")
 
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
     """Expected error, spread and bias of a learner after so many steps.
 
-    They are exact if `runs` is 0, and else estimated from so many runs. `error` is the root of the
-    mean squared error over runs, error^2 = bias^2 + spread^2. `limit` is the error of the fixed
-    point, None where there is none.
+    They are exact if `runs` is 0, and else estimated from so many runs: then `stderr` is the
+    standard error of `error`. `error` is the root of the mean squared error over runs, error^2 =
+    bias^2 + spread^2. `limit` is the error of the fixed point, None where there is none.
     """
 
     problem: str
@@ -66,6 +82,7 @@ class LearningCurve:
     error: Floats
     spread: Floats
     bias: Floats
+    stderr: Floats
     limit: float | None
     runs: int = 0
 
@@ -74,10 +91,10 @@ class LearningCurve:
 
     @property
     def table(self) -> pl.DataFrame:
-        """The columns `step`, `error`, `spread`, `bias`."""
+        """The columns `step`, `error`, `spread`, `bias`, `stderr`."""
         import polars as pl
 
-        return pl.DataFrame({n: getattr(self, n) for n in ("step", "error", "spread", "bias")})
+        return pl.DataFrame({name: getattr(self, name) for name in ("step", *COLUMNS)})
 
     def reaches(self, above: float = 0.1) -> int | None:
         """The first step on the curve from which on the error stays close to its limit.
@@ -99,8 +116,10 @@ class LearningCurve:
     @property
     def text(self) -> str:
         """The curve in one sentence."""
-        how = f" (estimated from {self.runs} runs)" if self.runs else ""
-        return f"{self._verdict}{how}"
+        if not self.runs:
+            return self._verdict
+        beside = f"standard error {number(float(self.stderr[-1]), 2)} at the end"
+        return f"{self._verdict} (estimated from {self.runs} runs, {beside})"
 
     @property
     def _verdict(self) -> str:
@@ -124,7 +143,7 @@ class LearningCurve:
         """All of it for JSON; numbers that are not finite are null."""
         columns = {
             name: [float(x) if np.isfinite(x) else None for x in getattr(self, name)]
-            for name in ("error", "spread", "bias")
+            for name in COLUMNS
         }
         return {
             "problem": self.problem,
@@ -139,55 +158,53 @@ class LearningCurve:
 
 
 class MomentRecursion:
-    """The vector u of all moments of a learner on a problem, and the matrix of a step."""
+    """The vector u of all moments of a learner on a problem, and the matrices of a step."""
 
     @staticmethod
-    def fits(problem: Problem, learner: Learner, policy: int) -> bool:
-        """Whether the moments close, and are not too many."""
-        if not can_be_read(learner.law, learner.values) or learner.averaged:
-            return False
+    def of(problem: Problem, learner: Learner, policy: int) -> MomentRecursion | None:
+        """None where the moments do not close, or are too many."""
         k = problem.moments(policy).row_space.shape[1] * len(learner.law.vectors)
-        return bool(problem.n_states * (1 + k + k * (k + 1) // 2) <= MOST_MOMENTS)
+        each = 1 + k + k * (k + 1) // 2
+        if "alpha" not in learner.values or problem.n_states * each > MOST_MOMENTS:
+            return None
+        unit, half = (Chain.of(problem, learner.replace(alpha=a), policy) for a in (1.0, 0.5))
+        linear = unit is not None and half is not None and _halved(unit.maps, half.maps)
+        chain = unit if linear else unit and Chain.of(problem, learner, policy)
+        if chain is None or chain.maps.n_states * each > MOST_MOMENTS:
+            return None
+        if len(chain.maps.p) * each**2 > MOST_PARTS:
+            return None
+        found = MomentRecursion(problem, learner, policy, chain, linear)
+        return found if len(found.start) <= MOST_DENSE else None
 
-    def __init__(self, problem: Problem, learner: Learner, policy: int) -> None:
+    def __init__(
+        self, problem: Problem, learner: Learner, policy: int, chain: Chain, linear: bool
+    ) -> None:
         m = problem.moments(policy)
-        self.Q = m.row_space
+        self.Q, self.n_states, self.linear = m.row_space, chain.maps.n_states, linear
         vectors = learner.first_vectors(problem.w0)
-        k = self.Q.shape[1] * len(vectors)
         y = np.concatenate([self.Q.T @ vector for vector in vectors])
-        first = np.concatenate([[1.0], y, np.outer(y, y)[np.tril_indices(k)]])
-        self.start = np.outer(problem.start, first).reshape(-1)
-        self.k, self.n_states = k, problem.n_states
+        self.k = len(y)
+        rows, columns = np.tril_indices(self.k)
+        first = np.concatenate([[1.0], y, (y[:, None] * y)[rows, columns]])
+        begin = np.bincount(chain.first, problem.start, self.n_states)
         self.values, self.v = m.Phi @ self.Q, m.v_pi
         self.weights = problem.error_weights(policy)
-        self.own, every = learner, np.ones(problem.n_states)
-        self.maps = Maps.of(problem, learner.replace(alpha=1.0), policy, every)
-        half = Maps.of(problem, learner.replace(alpha=0.5), policy, every)
-        one = np.eye(k)
-        apart = np.abs(half.B - (one + self.maps.B) / 2.0).max(initial=0.0)
-        apart += np.abs(half.c - self.maps.c / 2.0).max(initial=0.0)
-        self.linear = bool(apart <= LINEAR * (1.0 + np.abs(self.maps.B).max(initial=0.0)))
-        self.problem, self.policy = problem, policy
-
-    @cached_property
-    def _powers(self) -> tuple[Floats, Floats, Floats]:
-        """R_0, R_1 and R_2."""
-        zero, plus, minus = (self._scaled(a) for a in (0.0, 1.0, -1.0))
-        return zero, (plus - minus) / 2.0, (plus + minus) / 2.0 - zero
-
-    def _scaled(self, alpha: float) -> Floats:
-        B = np.eye(self.k) + alpha * (self.maps.B - np.eye(self.k))
-        found = self.maps._replace(B=B, c=alpha * self.maps.c).recursion()
-        return found.reshape(len(self.start), -1)
+        own = 1 + np.arange(self.k) // self.Q.shape[1]  # which vector; kinds differ in their units
+        kind = np.concatenate([[0], own, len(y) + own[rows] * len(y) + own[columns]])
+        start, powers = np.outer(begin, first).reshape(-1), _matrices(chain.maps, linear)
+        moved = float(np.linalg.norm(chain.maps.B - np.eye(self.k), 2, axis=(1, 2)).max())
+        self.unit = 1.0 / moved if moved else 1.0  # a step size at which a step changes y by y
+        self.space = _reached(powers, start, np.tile(kind, self.n_states))
+        if self.space is None:
+            self.start, self.powers = start, [R.toarray() for R in powers]
+        else:
+            self.start = self.space @ start
+            self.powers = [self.space @ (R @ self.space.T) for R in powers]
 
     def step(self, alpha: float) -> Floats:
-        """The matrix of one step with this step size."""
-        if self.linear:
-            zeroth, first, second = self._powers
-            return np.asarray(zeroth + alpha * first + alpha**2 * second)
-        own = self.own.replace(alpha=alpha)
-        found = Maps.of(self.problem, own, self.policy, np.ones(self.n_states)).recursion()
-        return found.reshape(len(self.start), -1)
+        """The matrix of one step with this step size, or with the own one if it is not linear."""
+        return np.asarray(sum(alpha**i * R for i, R in enumerate(self.powers)))
 
     def constant(self, alpha: float, steps: Longs) -> Floats:
         """u after these numbers of steps, in growing order."""
@@ -204,21 +221,37 @@ class MomentRecursion:
             found.append(u)
         return np.array(found)
 
-    def decaying(self, alphas: Floats, steps: Longs) -> Floats:
-        """u after these numbers of steps of sizes alpha_0, alpha_1, ..."""
-        zeroth, first, second = self._powers
-        all_three = np.vstack([zeroth, first, second])
-        u, found, n = self.start, {0: self.start}, len(self.start)
-        wanted = set(steps.tolist())
-        for t, alpha in enumerate(alphas.tolist(), start=1):
-            a, b, c = (all_three @ u).reshape(3, n)
-            u = a + alpha * (b + alpha * c)
+    def decaying(self, alphas: Floats, factors: Floats, steps: Longs) -> Floats:
+        """u after these numbers of steps of sizes alpha factor_0, alpha factor_1, ...
+
+        [step, alpha, u], for several first step sizes alpha at once.
+        """
+        all_three = np.vstack(self.powers)
+        u = np.repeat(self.start[:, None], len(alphas), axis=1)
+        found, wanted = {0: u.T}, set(steps.tolist())
+        for t, factor in enumerate(factors.tolist(), start=1):
+            a, b, c = (all_three @ u).reshape(3, *u.shape)
+            size = factor * alphas
+            u = a + size * (b + size * c)
             if t in wanted:
-                found[t] = u
+                found[t] = u.T
         return np.array([found[t] for t in steps.tolist()])
 
-    def errors(self, u: Floats) -> tuple[Floats, Floats, Floats]:
-        """Error, spread and bias of moments [.., u]."""
+    def ends(self, alphas: Floats, steps: int, learner: Learner) -> Floats:
+        """The error after so many steps, for each of these step sizes and the learner's decay."""
+        at, (power, delay) = np.array([steps]), learner.schedule
+        with np.errstate(over="ignore", invalid="ignore"):
+            if power:
+                u = self.decaying(alphas, step_factors(0, steps, power, delay), at)[0]
+            else:
+                u = np.array([self.constant(alpha, at)[0] for alpha in alphas.tolist()])
+        found: Floats = self.errors(u)[0]
+        return found
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def errors(self, u: Floats) -> Floats:
+        """Error, spread and bias of moments [point, u]; its standard error is 0."""
+        u = u if self.space is None else u @ self.space
         moments = u.reshape(len(u), self.n_states, -1).sum(axis=1)
         rank = self.Q.shape[1]
         mean = moments[:, 1 : 1 + rank] @ self.values.T
@@ -230,10 +263,84 @@ class MomentRecursion:
         second = lower[:, own] @ squares.T
         bias = (mean - self.v) ** 2 @ self.weights
         variance = np.maximum((second - mean**2) @ self.weights, 0.0)
-        with np.errstate(invalid="ignore"):
-            found = np.sqrt(np.stack([bias + variance, variance, bias]))
+        parts = np.stack([bias + variance, variance, bias, np.zeros(len(u))])
+        found: Floats = np.sqrt(parts)
         found[~np.isfinite(found)] = np.inf
-        return found[0], found[1], found[2]
+        return found
+
+
+def _halved(one: Maps, half: Maps) -> bool:
+    """Whether half the step size makes half the change."""
+    if one.B.shape != half.B.shape:
+        return False
+    apart = np.abs(half.B - (np.eye(one.B.shape[1]) + one.B) / 2.0).max(initial=0.0)
+    apart += np.abs(half.c - one.c / 2.0).max(initial=0.0)
+    return bool(apart <= LINEAR * (1.0 + np.abs(one.B).max(initial=0.0)))
+
+
+def _matrices(maps: Maps, linear: bool) -> list[csr_array]:
+    """R_0, R_1 and R_2, from the maps at alpha = 1; of what is not linear in alpha R alone."""
+    one = np.eye(maps.B.shape[1])
+
+    def scaled(alpha: float) -> csr_array:
+        lift = maps._replace(B=one + alpha * (maps.B - one), c=alpha * maps.c).lift()
+        n = np.arange(lift.shape[1])
+        rows = (maps.t[:, None] * len(n) + n)[:, :, None]
+        columns = (maps.s[:, None] * len(n) + n)[:, None, :]
+        size = maps.n_states * len(n)
+        parts = (maps.p[:, None, None] * lift).ravel()
+        where = [np.broadcast_to(i, lift.shape).ravel() for i in (rows, columns)]
+        return coo_array((parts, where), shape=(size, size)).tocsr()
+
+    if not linear:
+        return [scaled(1.0)]
+    zero, plus, minus = (scaled(a) for a in (0.0, 1.0, -1.0))
+    size = abs(plus) + abs(minus)
+    parts = [zero, (plus - minus) / 2.0, (plus + minus) / 2.0 - zero]
+    return [R.multiply(abs(R) > ROUNDING * size).tocsr() for R in parts]
+
+
+def _reached(powers: list[csr_array], start: Floats, kind: Longs) -> Floats | None:
+    """The least space with `start` that no R leaves, as rows; None if it is not small.
+
+    Symmetries of a problem make it so. Moments of different kinds have different units, so that
+    each row has moments of one kind.
+    """
+    kinds, sizes = kind == np.unique(kind)[:, None], [abs(R) for R in powers]
+    space = np.zeros((0, len(start)))
+    outside = _apart(start, np.abs(start), kinds)
+    while len(space) <= MOST_REDUCED:
+        for _ in range(2):  # the second time for what rounding left
+            outside = outside - outside @ space.T @ space
+        outside = outside[np.linalg.norm(outside, axis=1) > INSIDE]
+        if not len(outside):
+            return space
+        new = []
+        for own in kinds:
+            rows, known = outside[:, own], space[:, own]
+            found, triangle, _ = scipy.linalg.qr(rows.T, mode="economic", pivoting=True)
+            strength = np.abs(np.diag(triangle))
+            rows = found.T[strength > max(INSIDE, STRONG * strength[0])]
+            new.append(np.zeros((len(rows), len(start))))
+            new[-1][:, own] = scipy.linalg.qr((rows - rows @ known.T @ known).T, mode="economic")[
+                0
+            ].T
+        space = np.vstack([space, *new])
+        images = [
+            _apart(R @ row, size @ np.abs(row), kinds)
+            for R, size in zip(powers, sizes, strict=True)
+            for row in np.vstack(new)
+        ]
+        outside = np.vstack([outside, *images])
+    return None
+
+
+def _apart(vector: Floats, size: Floats, kinds: Floats) -> Floats:
+    """The parts of a vector by kind, of length 1; `size` says next to what one is rounding."""
+    parts = vector * kinds
+    lengths, sizes = (np.linalg.norm(x, axis=1) for x in (parts, size * kinds))
+    there = lengths > INSIDE * sizes
+    return np.asarray(parts[there] / lengths[there, None])
 
 
 class Simulation:
@@ -255,16 +362,19 @@ class Simulation:
         m = problem.moments(policy)
         self.Phi, self.v, self.share = m.Phi, m.v_pi, problem.error_weights(policy)
 
-    def errors(self) -> tuple[Floats, Floats, Floats]:
-        """Error, spread and bias, of the runs as if there were no others."""
+    def errors(self) -> Floats:
+        """Error, spread and bias, of the runs as if there were no others; standard error."""
         with np.errstate(over="ignore", invalid="ignore"):
             values = self.weights @ self.Phi.T
             mean = values.mean(axis=0)
             spread = np.sqrt(((values - mean) ** 2).mean(axis=0) @ self.share)
             bias = np.sqrt((mean - self.v) ** 2 @ self.share)
-            found = np.stack([np.hypot(bias, spread), spread, bias])
+            error = np.hypot(bias, spread)
+            of_squares = ((values - self.v) ** 2 @ self.share).std(axis=0, ddof=1) / RUNS**0.5
+            stderr = of_squares / np.where(error > 0.0, 2.0 * error, 1.0)
+        found = np.stack([error, spread, bias, stderr])
         found[~np.isfinite(found)] = np.inf
-        return found[0], found[1], found[2]
+        return found
 
 
 @single_threaded
@@ -274,11 +384,11 @@ def learning_curve(
     """The expected errors of a learner from w0 on; see `LearningCurve`."""
     steps = whole("steps", steps, 1)
     power, delay = learner.schedule
-    exact = MomentRecursion.fits(problem, learner, policy)
+    recursion = MomentRecursion.of(problem, learner, policy)
+    exact = recursion is not None
     many = POINTS if exact else FEWER_POINTS
     points = np.unique(np.append(0, np.geomspace(1, steps, many).round().astype(np.int64)))
-    if exact:
-        recursion = MomentRecursion(problem, learner, policy)
+    if recursion is not None:
         alpha = float(learner.values["alpha"])
         with np.errstate(over="ignore", invalid="ignore"):
             if power == 0.0:
@@ -290,8 +400,9 @@ def learning_curve(
                         f"{MOST_STEPS:,} steps of a learner that is linear in alpha; got {steps:,} "
                         f"of {learner}: ask for fewer steps, or leave out the decay."
                     )
-                u = recursion.decaying(alpha * step_factors(0, steps, power, delay), points)
-            error, spread, bias = recursion.errors(u)
+                factors = step_factors(0, steps, power, delay)
+                u = recursion.decaying(np.array([alpha]), factors, points)[:, 0]
+            columns = recursion.errors(u)
     else:
         if steps > MOST_SIMULATED:
             raise InputError(
@@ -299,7 +410,7 @@ def learning_curve(
                 f"estimated for at most {MOST_SIMULATED:,} steps; got {steps:,}: ask for fewer, "
                 f"or {INSTEAD}."
             )
-        error, spread, bias = Simulation(problem, learner, points, policy).errors()
+        columns = Simulation(problem, learner, points, policy).errors()
     try:
         w = dynamics.fixed_point(problem, learner, policy)
         found = problem.moments(policy).Phi @ w - problem.moments(policy).v_pi
@@ -307,35 +418,39 @@ def learning_curve(
     except InputError:
         limit = None
     runs = 0 if exact else RUNS
-    return LearningCurve(problem.name, learner, points, error, spread, bias, limit, runs)
+    error, spread, bias, stderr = columns
+    return LearningCurve(problem.name, learner, points, error, spread, bias, stderr, limit, runs)
 
 
 @single_threaded
 def best_alpha(problem: Problem, learner: Learner, steps: int, policy: int = 0) -> float:
-    """The constant step size with the least expected error after so many steps.
+    """The first step size with the least expected error after so many steps, to four digits.
 
-    The error is exact for every step size. Its minimum is searched on a grid up to the largest step
-    size of the mean (or to 1, where the mean is unstable), and refined between its neighbours.
+    The learner's decay is kept, if it has one. The error is exact for every step size. It is taken
+    on a grid from step sizes so small that nothing is learned to those at which single steps
+    overshoot; then its lowest minima are refined. If learning does nothing but harm, the smallest
+    step size is the best.
     """
-    from scipy.optimize import minimize_scalar
-
     steps = whole("steps", steps, 1)
-    if not MomentRecursion.fits(problem, learner, policy):
+    recursion = MomentRecursion.of(problem, learner, policy)
+    if recursion is None or not recursion.linear or (learner.schedule[0] and steps > MOST_STEPS):
         raise InputError(
             f"the best step size of {learner} on {problem.name} is not known: its moments do not "
-            "close, or are too many; give alpha a number, and compare curves of several."
+            "close, are too many, or its step is not linear in alpha; give alpha a number, and "
+            "compare curves of several."
         )
-    recursion = MomentRecursion(problem, learner, policy)
-    most = dynamics.largest_alpha(problem, learner, policy)
-    most = most if 0.0 < most < np.inf else 1.0
-
-    def error(log_alpha: float) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            u = recursion.constant(float(np.exp(log_alpha)), np.array([steps]))
-            found = float(recursion.errors(u)[0][0])
-        return min(found, 1e300)
-
-    grid = np.log(most) + np.linspace(np.log(SMALLEST), 0.0, TRIED)
-    at = int(np.argmin([error(x) for x in grid]))
-    around = grid[max(at - 1, 0)], grid[min(at + 1, TRIED - 1)]
-    return float(np.exp(minimize_scalar(error, bounds=around, method="bounded").x))
+    low, high = np.log10(recursion.unit * np.array([LEAST_MOVE / steps, MOST_MOVE]))
+    grid = np.linspace(low, high, int(np.ceil(TRIED * (high - low))) + 1)
+    error = recursion.ends(10.0**grid, steps, learner)
+    beside = np.pad(error, 1, constant_values=np.inf)
+    lowest = np.flatnonzero((error <= beside[:-2]) & (error <= beside[2:]))
+    found = []
+    for i in lowest[np.argsort(error[lowest], kind="stable")][:REFINED].tolist():
+        ends = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
+        while ends[1] - ends[0] > FINE:
+            finer = np.linspace(*ends, 9)
+            own = recursion.ends(10.0**finer, steps, learner)
+            at = int(np.argmin(own))
+            ends = finer[max(at - 1, 0)], finer[min(at + 1, 8)]
+        found.append((float(own[at]), float(10.0 ** finer[at])))
+    return float(f"{min(found)[1]:.4g}")
