@@ -13,8 +13,10 @@ estimate over the logs of a world: 1 is the width of an ideal interval.
 
 `--json FILE` writes one row per answer, and `--against FILE` compares with such rows of another
 version on the same logs. `--features` replaces the features that worlds name. `--range` states the
-range of rewards where a world knows it. `--estimate` takes probabilities from the logs. `--learner
-drl_q` grades the intervals of another learner; none is trusted. `--quick` takes one log per kind.
+range of rewards where a world knows it. `--average` grades rewards per step, of endless worlds, in
+one stream or in as many as `--streams` says. `--estimate` takes probabilities from the logs.
+`--learner drl_q` grades the intervals of another learner; none is trusted. `--quick` takes one log
+per kind.
 """
 
 from __future__ import annotations
@@ -69,16 +71,21 @@ def answers(task: Task, seed: int) -> Iterator[Row]:
     more: dict[str, Any] = {"features": how.features} if how.features else {}
     if how.range and world.reward_range is not None:
         more["reward_range"] = world.reward_range
-    log = world.log(seed, whole=True) if how.learner else world.log(seed)
+    known: dict[str, Any] = {"learners": [how.learner or "drl"]}
+    truths, behavior = world.truths, world.behavior_truth
+    if how.average:
+        known, truths = {"average_reward": True, "discount": None}, dict(world.rates)
+        behavior = truths.pop("behavior")
+    streams = {"streams": how.streams} if how.streams > 1 else {}
+    log = world.log(seed, whole=True) if how.learner else world.log(seed, **streams)
     e: Any = st.evaluate(
-        log, **(world.arguments | more), threads=1, nothing_hidden=how.estimate,
-        learners=[how.learner or "drl"],
+        log, **(world.arguments | more | known), threads=1, nothing_hidden=how.estimate,
     )  # fmt: skip
-    for target, truth in world.truths.items():
+    for target, truth in truths.items():
         row: Row = {
             "part": task.part, "kind": task.kind, "world": task.world, "seed": seed,
             "features": more.get("features", world.arguments["features"]), "target": target,
-            "truth": truth, "difference_truth": truth - world.behavior_truth,
+            "truth": truth, "difference_truth": truth - behavior,
         }  # fmt: skip
         if how.learner:
             (found,) = e.values.filter(learner=how.learner, target=target).to_dicts()
@@ -223,6 +230,7 @@ def names(part: str, kind: str, asked: argparse.Namespace) -> Iterator[str]:
         for name in PARTS[part][kind]
         if not asked.worlds or any(text in name for text in asked.worlds)
         if not (asked.estimate or asked.learner) or kind in ("finite", "endless", "drawn")
+        if not asked.average or "endless" in name
     )
     return islice(found, 1 if asked.quick else None)
 
@@ -257,6 +265,8 @@ def main() -> None:
     parser.add_argument("--range", action="store_true", help="state the range of rewards")
     parser.add_argument("--estimate", action="store_true", help="no logged probabilities")
     parser.add_argument("--learner", help="grade the intervals of this learner")
+    parser.add_argument("--average", action="store_true", help="rewards per step")
+    parser.add_argument("--streams", type=int, default=1, help="of endless worlds, with --average")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write one row per answer")
     parser.add_argument("--against", type=Path, metavar="FILE", help="rows to compare with")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)

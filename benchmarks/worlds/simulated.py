@@ -33,6 +33,7 @@ Random = np.random.Generator
 
 CHUNK = 20_000  # episodes that are simulated at a time
 NEGLIGIBLE = 1e-4  # discounted to this, a reward no longer counts
+RATE_STREAMS, RATE_STEPS = 5000, 2400  # of the simulation of a reward per step
 BURN_IN = 400  # steps before an endless log begins
 
 
@@ -69,13 +70,16 @@ class Simulated:
     def _seen(self, s: Floats) -> Floats:
         return s[: len(s) - self.hidden]
 
-    def log(self, seed: int, episodes: int | None = None) -> Any:
-        """A log as an Arrow table with `behavior_prob` and a `target_prob_<name>` per target."""
+    def log(self, seed: int, episodes: int | None = None, streams: int = 1) -> Any:
+        """A log as an Arrow table with `behavior_prob` and a `target_prob_<name>` per target.
+
+        Where it is endless it is one stream, or so many that begin at first states.
+        """
         rng = np.random.default_rng([seed, 7413])
         wanted = episodes or self.episodes
-        n, length = (1, wanted) if self.endless else (wanted, self.length)
+        n, length = (streams, wanted // streams) if self.endless else (wanted, self.length)
         s = np.stack(self.start(rng, n))
-        if self.endless:
+        if self.endless and streams == 1:
             s = self._warm(rng, s)
         index, parts = np.arange(n), []
         for t in range(length):
@@ -121,6 +125,21 @@ class Simulated:
             s, index = np.stack(after)[:, ~ended], index[~ended]
             factor *= self.discount
         return total
+
+    @cached_property
+    def rates(self) -> dict[str, float]:
+        """Rewards per step in the long run, of every target and of "behavior": simulated."""
+        found = {}
+        for name in self.policies(self._seen(np.stack(self.start(np.random.default_rng(0), 2)))):
+            rng, total = np.random.default_rng(7415), 0.0
+            s = np.stack(self.start(rng, RATE_STREAMS))
+            for t in range(RATE_STEPS):
+                p = self.policies(self._seen(s))[name]
+                after, reward, _ = self.step(rng, s, drawn_actions(rng, p))
+                s = np.stack(after)
+                total += reward.mean() * (t >= BURN_IN)
+            found[name] = total / (RATE_STEPS - BURN_IN)
+        return found
 
     @cached_property
     def simulated(self) -> dict[str, tuple[float, float]]:

@@ -86,13 +86,21 @@ class World:
     @cached_property
     def weights(self) -> Floats:
         """Where values are asked for: first states, or the states of an endless log."""
-        d = self.dynamics
-        if not self.endless:
-            return d.start
-        P = np.einsum("sa,sat->st", self.mu, d.P)
+        return self.visits(self.mu) if self.endless else self.dynamics.start
+
+    def visits(self, policy: Floats) -> Floats:
+        """The stationary distribution of a policy."""
+        P = np.einsum("sa,sat->st", policy, self.dynamics.P)
         system = np.vstack([np.eye(len(P)) - P.T, np.ones(len(P))])
         found = np.linalg.lstsq(system, np.append(np.zeros(len(P)), 1.0), rcond=None)[0]
         return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())
+
+    @cached_property
+    def rates(self) -> dict[str, float]:
+        """Rewards per step in the long run, of the target and of "behavior"."""
+        r = np.einsum("sat,sat->sa", self.dynamics.P, self.dynamics.r)
+        policies = {"pi": self.pi, "behavior": self.mu}
+        return {k: float(self.visits(p) @ (p * r).sum(axis=1)) for k, p in policies.items()}
 
     @cached_property
     def truth(self) -> float:
@@ -124,9 +132,12 @@ class World:
         d = self.dynamics
         return np.cumsum(self.weights), np.cumsum(self.mu, axis=1), np.cumsum(d.P, axis=2)
 
-    def log(self, seed: int, whole: bool = False) -> Any:
-        """A log as an Arrow table; `whole`: with the probabilities of every action."""
-        c = self.columns(seed)
+    def log(self, seed: int, whole: bool = False, streams: int = 1) -> Any:
+        """A log as an Arrow table; `whole`: with the probabilities of every action.
+
+        Where it is endless it is one stream, or so many that begin at first states.
+        """
+        c = self.columns(seed, streams)
         d, s, a = self.dynamics, c["s"], c["action"]
         obs, after = d.obs[s], d.obs[c["s_next"]]
         stated = self.mu if self.logged is None else self.logged
@@ -146,12 +157,17 @@ class World:
                 table["behavior_probs"] = lists(stated[s])
         return pa.table(table)
 
-    def columns(self, seed: int) -> dict[str, NDArray[Any]]:
+    def columns(self, seed: int, streams: int = 1) -> dict[str, NDArray[Any]]:
         """The same as plain arrays, with states instead of observations."""
         rng = np.random.default_rng([seed, 7411])
         d = self.dynamics
-        episodes, length = (1, self.episodes) if self.endless else (self.episodes, self.length)
-        found = _walk(rng, self._cumulative, d.ends, episodes, length)
+        episodes, length = self.episodes, self.length
+        cumulative = self._cumulative
+        if self.endless:
+            episodes, length = streams, self.episodes // streams
+        if streams > 1:
+            cumulative = np.cumsum(d.start), *cumulative[1:]
+        found = _walk(rng, cumulative, d.ends, episodes, length)
         episode, t, s, a, after = (np.asarray(x) for x in found)
         terminated = d.ends[after]
         last = np.append(episode[1:] != episode[:-1], True)

@@ -36,6 +36,12 @@ Discount = Annotated[
     float | None,
     typer.Option("--discount", help="Discount in [0, 1]; needed unless the log has it."),
 ]
+AverageReward = Annotated[
+    bool,
+    typer.Option(
+        "--average-reward", help="In place of a discount: reward per step, of a log without end."
+    ),
+]
 Target = Annotated[
     list[str] | None, typer.Option("--target", help="Only this target, or name=column; repeatable.")
 ]
@@ -71,6 +77,7 @@ def evaluate(
         list[str] | None, typer.Argument(help="Parquet or CSV files, globs, a directory.")
     ] = None,
     discount: Discount = None,
+    average_reward: AverageReward = False,
     target: Target = None,
     features: Annotated[str, FEATURES] = "auto",
     learner: Annotated[
@@ -150,6 +157,8 @@ def evaluate(
 
       steadytd evaluate log.parquet --discount 0.99 --unit user_id
 
+      steadytd evaluate server.parquet --average-reward
+
       steadytd evaluate log.parquet --discount 0.99 --reward revenue:+ --reward churn:- --by segment
 
       steadytd evaluate log.csv --discount 0.95 --map obs=state,behavior_prob=p --json
@@ -170,12 +179,16 @@ def evaluate(
     required = _requirement(require, margin, line)
     if no_figures:
         say("--no-figures is the default now; pictures as files come with --figures.")
+    if sample and average_reward:
+        raise InputError("the episodes of --sample end; leave out --average-reward.")
     if sample:
         logs, discount = _sample(logs, discount)
     if not logs:
         raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
     rewards = read_rewards(reward) if reward else None
-    log = opened(logs, discount, target, columns, estimate, unit, obs, rewards)
+    log = opened(
+        logs, 1.0 if average_reward else discount, target, columns, estimate, unit, obs, rewards
+    )
     if required is not None and required.target not in log.targets:
         raise unknown("target", required.target, log.targets)
     if directory is not None:
@@ -184,7 +197,8 @@ def evaluate(
         say(note)
     with _unused(checkpoint), reporting(None, "reading") as update:
         e = do(
-            log, discount=discount, features=features, learners=learner, rewards=rewards, by=by,
+            log, discount=discount, average_reward=average_reward, features=features,
+            learners=learner, rewards=rewards, by=by,
             behavior="estimate" if estimate else None, reward_range=ranged(reward_range),
             horizon=horizon, nothing_hidden=nothing_hidden, engine=engine, address=address,
             checkpoint=checkpoint, threads=threads, seed=seed, progress=update,

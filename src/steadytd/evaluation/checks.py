@@ -300,6 +300,11 @@ CHECKS = (
         "Values are means over all logged states; intervals treat {independent} as "
         "independent.",
     ),
+    Check(
+        "log", "average_reward", "note", "average", "above", 0,
+        "Values are rewards per step in the long run; intervals treat {independent} as "
+        "independent.",
+    ),
 )  # fmt: skip
 
 CODES = tuple(dict.fromkeys(check.code for check in CHECKS))

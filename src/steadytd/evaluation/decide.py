@@ -105,6 +105,7 @@ class Decision:
     reasons: tuple[str, ...]
     counted: str = "episodes"
     same: bool = False  # in every row both give the logged action the same probability
+    per_step: bool = False  # values are rewards per step
 
     @property
     def headline(self) -> str:
@@ -117,7 +118,8 @@ class Decision:
         if not math.isfinite(width):
             return f"{unclear}: there is no interval."
         ends = (-self.hi, -self.lo) if self.decision == "worse" else (self.lo, self.hi)
-        limits = f"({_level(self.level)} % interval {interval(*ends)})"
+        per_step = "per step " if self.per_step else ""
+        limits = f"{per_step}({_level(self.level)} % interval {interval(*ends)})"
         if self.decision != "undecided":
             by = rounded(abs(self.difference), width / 2.0)
             return f"{self.target} is {self.decision} than {other} by {by} {limits}."
@@ -191,6 +193,7 @@ def compared(one: Side, other: Side | None, log: LoggedReturns, together: int = 
         reasons=reasons,
         counted=counted(log),
         same=other is None and one.as_logged and verdict == "undecided",
+        per_step=log.average,
     )
 
 
@@ -257,7 +260,8 @@ def _best_of(sides: list[Side], log: LoggedReturns) -> BestTarget:
         second = min(others, key=lambda d: d.difference)
         text = (
             f"{leading.name} is the best of {len(sides)} targets: it is better than "
-            f"{second.other}, the second, by {interval(second.lo, second.hi)} ({level})."
+            f"{second.other}, the second, by {interval(second.lo, second.hi)}"
+            f"{' per step' if log.average else ''} ({level})."
         )
         return BestTarget(leading.name, trusted, text)
     first = f"{leading.name} has the largest value"

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import eye_array
+from scipy.sparse import diags_array, eye_array
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.rows import FOLDS, GROUPS, Division, Where
@@ -31,8 +31,8 @@ class Equations:
     """The sums of a log by group, and what is solved from them.
 
     The value is the mean of x.w over the episodes' first states (`start`), or over all logged
-    states (`states`) where the log is one endless episode. The target behind the last one is the
-    behaviour policy, with ratios of 1; it has no system but TD's.
+    states (`states`) where the log is one endless episode, or the last weight (`average`). The
+    target behind the last one is the behaviour policy, with ratios of 1; it has no system but TD's.
     """
 
     sums: Sums
@@ -75,7 +75,9 @@ class Equations:
 
     @property
     def start(self) -> Floats:
-        """Sums of the features there [groups, d]."""
+        """Sums of the features there [groups, d]; of an average reward those of the last one."""
+        if self.where == "average":
+            return np.where(np.arange(self.features) == self.features - 1, self.sums.x, 0.0)
         return self.sums.x_start if self.where == "start" else self.sums.x
 
     @property
@@ -98,9 +100,21 @@ class Equations:
         """w and beta from groups that count as often as `use` says; M' beta = phi (phi0)."""
         column = self.sums.column(target, form.system)
         A, G = self.sums.matrix(column, use), self._gram(use)
+        if self.where == "average":
+            A = A + self.one_row
         if form.eta or form.ridge:
             A = A + form.eta * G + form.ridge * eye_array(self.features)
         return solve(A, G, use @ self.sums.b[:, column], use @ self.start if phi is None else phi)
+
+    @cached_property
+    def one_row(self) -> Any:
+        """The mean of x x' over all rows, without the feature whose weight is the average reward.
+
+        As a penalty it gives the weight 0 to what a part of the log does not show, and values the
+        mean 0, which are known up to a constant.
+        """
+        kept = diags_array((np.arange(self.features) < self.features - 1).astype(np.float64))
+        return kept @ self._gram(np.ones(GROUPS)) @ kept / float(self.rows.sum())
 
     def _gram(self, use: Floats) -> Any:
         """The sum of x x', made once for all targets."""

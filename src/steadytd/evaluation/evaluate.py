@@ -16,11 +16,12 @@ from steadytd.base.numbers import count, duration, one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
+from steadytd.evaluation.average import check_average, require_endless
 from steadytd.evaluation.behavior import EstimatedLog, check_hidden, estimated, opened
 from steadytd.evaluation.calibration import LogCalibration, calibrate
 from steadytd.evaluation.checks import findings
 from steadytd.evaluation.decide import LoggedValue, Side, compared
-from steadytd.evaluation.estimators import FEW, OWN, ActionEstimator, Drl, grid
+from steadytd.evaluation.estimators import FEW, GRID, OWN, ActionEstimator, Drl, grid
 from steadytd.evaluation.facts import (
     Stated,
     check_stated,
@@ -39,7 +40,7 @@ from steadytd.evaluation.passes import ActionPlan, Plan
 from steadytd.evaluation.quantiles import spreads
 from steadytd.evaluation.requests import Request, requests, with_drl
 from steadytd.evaluation.result import Evaluation, Probabilities, recommend
-from steadytd.evaluation.rows import ENOUGH_EPISODES, Division
+from steadytd.evaluation.rows import ENOUGH_EPISODES, Division, Where
 from steadytd.evaluation.rule import sampling_error, select
 from steadytd.evaluation.second_pass import gather, joined, second_curves
 from steadytd.evaluation.segments import Parting, segments
@@ -68,6 +69,7 @@ def evaluate(
     source: Any,
     *,
     discount: float | None = None,
+    average_reward: bool = False,
     targets: Sequence[str] | Mapping[str, Policy] | None = None,
     features: object = "auto",
     learners: Sequence[str | Law | Learner] | str | None = None,
@@ -93,11 +95,12 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate target policies from a log; see `docs/evaluate.md`.
 
-    `source` is what `open_log` takes, or an open log. `features` is the text form of a feature map,
-    a map, or a scikit-learn transformer; "auto" chooses by the observations. `targets` are
-    names of the log's targets (default: all), or a dictionary of columns, fitted models with
-    `predict_proba` and `classes_`, and functions of observations that return the probabilities
-    of all actions. `obs` names columns of any kind that are the observation. `learners` are
+    `source` is what `open_log` takes, or an open log. With `average_reward` values are rewards per
+    step in the long run, in place of discounted returns, of a log that never ends. `features` is
+    the text form of a feature map, a map, or a scikit-learn transformer; "auto" chooses by the
+    observations. `targets` are names of the log's targets (default: all), or a dictionary of
+    columns, fitted models with `predict_proba` and `classes_`, and functions of observations that
+    return the probabilities of all actions. `obs` names columns of any kind that are the observation. `learners` are
     names or text forms of learners, also `drl`, `snpdis`, `pdis` and `mis`, and where the
     probabilities of all actions are known `lstdq`, `fqe` and `drl_q`. Numbers that are not
     given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the policy that
@@ -131,10 +134,13 @@ def evaluate(
     for name, given in (("checkpoint", checkpoint), ("address", address)):
         if given is not None and not isinstance(given, str | Path):
             raise InputError(f"{name} must be a string or a path, got {given!r}.")
+    if average_reward:
+        check_average(discount, learners, value_at, horizon)
+        discount = 1.0
     several = {"": None} if rewards is None else reward_weights(rewards)
     stated = _stated(reward_range, horizon, several)
     check_hidden(nothing_hidden, behavior)
-    asked = requests(learners)
+    asked = [] if average_reward else requests(learners)
     if rewards is not None and not isinstance(source, Log):
         columns = first_reward(columns, rewards)
     log = opened(source, discount, targets, columns, behavior, batch_rows, unit, obs)
@@ -144,10 +150,16 @@ def evaluate(
         )
     if learned_on is not None:
         require_disjoint(log, learned_on)
+    if average_reward:
+        require_endless(log)
     parting = None if by is None else Parting.of(log, by)
     single = partial(
-        _single, settings={"discount": discount, "learned_on": learned_on is not None},
-        features=features, behavior=behavior, usual=learners is None, value_at=value_at,
+        _single, settings={
+            "discount": discount, "average_reward": average_reward,
+            "learned_on": learned_on is not None,
+        },
+        features=features, behavior=behavior, usual=learners is None and not average_reward,
+        value_at="average" if average_reward else value_at,
         nothing_hidden=nothing_hidden, engine=engine, address=address, parts=parts,
         threads=threads, seed=seed, progress=progress,
     )  # fmt: skip
@@ -276,18 +288,20 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str, s
     rows = log.rows
     if rows is None:  # a CSV does not say; it is read twice
         rows = sum(len(batch) for batch in log.batches(columns=())) + int(log.left_out or 0)
-    episodes = _episodes(log)
+    average = value_at == "average"
+    episodes = 0 if average else _episodes(log)
     states = value_at == "states" or (value_at == "auto" and episodes < 2)
     units = 0 if log.unit_values is None else len(log.unit_values)
     division = Division(rows, not units and episodes < ENOUGH_EPISODES, units)
+    where: Where = "average" if average else "states" if states else "start"
     by_action = None
     if any(one.kind == "action" for one in asked):
         places = tuple(t for t, name in enumerate(log.targets) if name in log.whole)
         by_action = ActionPlan(places, log.n_actions)
     return Plan(
         tuple(log.targets), features, division,
-        "states" if states else "start", tuple(systems),
-        grid(lam for lam in lams if lam is not None), seed, by_action,
+        where, tuple(systems),
+        GRID[:-1] if average else grid(lam for lam in lams if lam is not None), seed, by_action,
         log.n_actions if log.schema.behavior.whole else 0,
     )  # fmt: skip
 
@@ -399,7 +413,9 @@ def conclude(
         behavior=LoggedValue(valued.value, valued.value - reach, valued.value + reach),
         sides=sides,
         data=returns,
-        paths=partial(path_rows, [pencil(e, t) for t in targets], e.start_mean, stabilities),
+        paths=None
+        if plan.average
+        else partial(path_rows, [pencil(e, t) for t in targets], e.start_mean, stabilities),
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
         probabilities=probabilities,

@@ -16,6 +16,7 @@ from steadytd.evaluation.intervals import Estimate, mean_of
 from steadytd.evaluation.passes import FirstPass, Plan
 from steadytd.evaluation.rows import RowTable
 from steadytd.evaluation.scores import Units
+from steadytd.evaluation.sums import full
 
 NOISE = 2.0  # standard errors of omega that are taken for noise
 SAMPLE_ROWS, SAMPLE_BYTES = 10_000, 32e6  # of the rows that are looked at one by one
@@ -94,9 +95,8 @@ class Evidence:
         table = self.first.sample.fewer(most)
         if table is None:
             return None
-        X = np.empty((len(table.obs), d))
-        self.plan.features.fill(table.obs, X)
-        return replace(table, X=X)
+        made = table.with_features(self.plan.features, self.plan.average)
+        return replace(made, X=full(made.X))
 
     def negative(self, target: int) -> float:
         """Of the marginal ratio over the sampled rows, the share that is negative beyond its noise.

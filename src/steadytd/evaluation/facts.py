@@ -107,7 +107,7 @@ class LogFacts:
     discount_left: float  # mean over truncated episodes
     left_out: int
     continuing: bool  # values are means over all states
-    divided: bool  # units are stretches of rows, since there are too few episodes
+    divided: bool  # units are stretches of rows, not episodes
     behavior_estimated: bool
     behavior_numbers: dict[str, Any]
     rewards: tuple[float, float] = (float("-inf"), float("inf"))  # the least and the largest logged
@@ -123,6 +123,7 @@ class LogFacts:
     notes: tuple[str, ...] = ()  # what was assumed of the table
     obs_names: tuple[str, ...] = ()  # of the numbers of an observation, where columns were named
     actions: tuple[str, ...] = ()  # by their numbers, where they are named
+    average: bool = False  # values are rewards per step
 
     def action(self, number: float) -> str:
         """The name of an action, or its number."""
@@ -155,7 +156,8 @@ def of_log(
         "truncated": f.truncated,
         "episodes": f.episodes,
         "discount_left": 0.0 if f.continuing else f.discount_left,
-        "continuing": float(f.continuing),
+        "continuing": float(f.continuing and not f.average),
+        "average": float(f.average),
         "independent": independent(f),
         "unit_name": f.unit,
         "unit_count": f.units,
@@ -222,7 +224,8 @@ def log_facts(
         truncated=int(truncated),
         discount_left=float(left / truncated) if truncated else 0.0,
         left_out=evidence.first.left_out,
-        continuing=evidence.equations.where == "states",
+        continuing=evidence.equations.where != "start",
+        average=evidence.plan.average,
         divided=evidence.stretches,
         behavior_estimated=behavior is not None,
         behavior_numbers=behavior or {},
@@ -256,11 +259,12 @@ def logged_returns(evidence: Evidence, f: LogFacts) -> LoggedReturns:
         horizon=None if f.stated is None else f.stated.horizon,
         discount=f.largest_discount,
         own_at_cuts=evidence.own_at_cuts,
-        one_step=f.longest <= 1,
+        one_step=f.longest <= 1 and not f.average,
         continuing=f.continuing,
         stretches=f.divided,
         by_column=f.unit is not None,
         inflation=cross_fitting(f.learned_folds),
+        average=f.average,
     )
 
 
@@ -273,7 +277,7 @@ def of_target(values: TargetValues, f: LogFacts, log: LoggedReturns) -> dict[str
         **vars(o),
         "ratio_deviation": distance if off and distance >= ROUNDED_RATIO else 0.0,
         # where no ratio is above 0 nothing moves, and TD cannot be unstable
-        "td_unstable": float(o.rho_max > 0.0 and not s.td_stable),
+        "td_unstable": float(o.rho_max > 0.0 and not s.td_stable and not f.average),
         "td_word": "unstable" if s.slowest < 0.0 else "not stable",
         "eta_pd": max(0.0, s.eta_pd),
         **_selection(values.selection, f, log),
@@ -290,7 +294,7 @@ def of_target(values: TargetValues, f: LogFacts, log: LoggedReturns) -> dict[str
 def rare_probability(s: Selection, f: LogFacts) -> float:
     """The probability of an outcome that is missing in one of twenty such logs; NaN: not known."""
     effective = s.candidate.effective
-    known = not f.divided and effective > 0.0
+    known = not (f.divided or f.average) and effective > 0.0
     return 1.0 - 0.05 ** (1.0 / effective) if known else math.nan
 
 
@@ -314,7 +318,9 @@ def _selection(s: Selection, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
         "mean_weight": chosen.weight,
         "negative": s.negative,
         "correlation": correlation(influence) if f.divided else None,
-        "cut_share": 0.0 if f.divided else f.discount_left * f.truncated / max(f.episodes, 1),
+        "cut_share": 0.0
+        if f.divided or f.average
+        else f.discount_left * f.truncated / max(f.episodes, 1),
         "outside": float(chosen.value + half < least or chosen.value - half > largest),
         "value": chosen.value,
         "lowest": least,

@@ -201,7 +201,7 @@ def _needs(
     """
     rows, e = evidence.sampled, evidence.equations
     pair, own = e.solution(target), e.solution(e.behavior)
-    if rows is None or pair is None or own is None or e.where == "states" or log.stretches:
+    if rows is None or pair is None or own is None or e.where != "start" or log.stretches:
         return None
     wanted = {
         one.lam: difference(one, None, log)._replace(value=value).wanted()

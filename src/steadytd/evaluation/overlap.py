@@ -121,8 +121,9 @@ class RatioSums:
         end = min(int(self.extent[3]) + 1, HORIZON)
         N, D, ended = self.by_step[target, :, :end]
         D = D + np.cumsum(ended)
-        inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0.0)
-        return N * inverse, inverse
+        with np.errstate(all="ignore"):  # products of many ratios
+            inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0.0)
+            return N * inverse, inverse
 
 
 def widest(one: Floats, other: Floats) -> Floats:

@@ -56,12 +56,18 @@ class Plan:
     by_action: ActionPlan | None = None
     behavior_actions: int = 0  # how many, where the behaviour's whole distribution is logged
 
+    @property
+    def average(self) -> bool:
+        """Whether values are rewards per step."""
+        return self.where == "average"
+
     def row_bytes(self, n_obs: int) -> float:
         """How much memory a row of a table takes, about."""
         features = self.features
         active = 1.5 * features.most_active if is_sparse(features) else features.n_features
         probabilities = 0 if self.by_action is None else 2 * self.by_action.actions
-        return 8.0 * (active + n_obs + 14 + len(self.targets) * (1 + probabilities))
+        seen = (1 + self.average) * (active + n_obs)  # next states are not shared
+        return 8.0 * (seen + 14 + len(self.targets) * (1 + probabilities))
 
     def keeps(self, n_obs: int) -> bool:
         """Whether all tables of the log stay in memory."""
@@ -69,7 +75,8 @@ class Plan:
 
     def new_sums(self, features: FeatureMap, systems: Sequence[System]) -> Sums:
         """Empty sums for a feature map."""
-        return Sums(features.n_features, len(self.targets), systems, is_sparse(features))
+        d = features.n_features + self.average
+        return Sums(d, len(self.targets), systems, is_sparse(features))
 
 
 def wanted(part: Log) -> tuple[str, ...]:
@@ -86,7 +93,7 @@ def read(part: Log) -> Iterator[LogBatch]:
 def read_tables(part: Log, plan: Plan) -> Iterator[RowTable]:
     """The tables of a part with their features."""
     for table in tables(read(part), plan.division):
-        yield table.with_features(plan.features)
+        yield table.with_features(plan.features, plan.average)
 
 
 @dataclass
@@ -104,7 +111,7 @@ class FirstPass:
     @staticmethod
     def of(plan: Plan, n_obs: int) -> FirstPass:
         """Nothing yet."""
-        T, d = len(plan.targets), plan.features.n_features
+        T, d = len(plan.targets), plan.features.n_features + plan.average
         by_action = None
         if plan.by_action is not None:
             own = plan.by_action
@@ -114,7 +121,7 @@ class FirstPass:
             plan.new_sums(plan.features, plan.systems),
             RatioSums.of(T),
             ProbabilitySums(d, plan.behavior_actions),
-            EpisodeSample(plan.seed, T, rows, plan.division.rows),
+            EpisodeSample(plan.seed, T, rows, plan.division.rows, plan.average),
             by_action,
         )
 

@@ -79,7 +79,7 @@ def spreads(outcomes: Floats, target: int, name: str, continuing: bool) -> Sprea
 def _unknown(n: int, effective: float, mean: float, continuing: bool) -> str:
     """Why the distribution is not known; empty if it is."""
     if continuing:
-        return "not known: values are means over all logged states, so there are no returns."
+        return "not known: values are not those of episodes, so there are no returns."
     if effective < EFFECTIVE:
         return (
             f"not known: {n} episodes are worth {effective:.3g} of the target's own; at least "

@@ -215,8 +215,12 @@ class Evaluation(Displayable):
 
     @cached_property
     def stability(self) -> pl.DataFrame:
-        """One row per target; see `Stability`."""
-        return _frame([j.stability.to_dict() for j in self.results], td_stable_share=float)
+        """One row per target, none of rewards per step; see `Stability`."""
+        return _frame(self._stabilities, td_stable_share=float)
+
+    @property
+    def _stabilities(self) -> list[dict[str, Any]]:
+        return [] if self.log.average else [j.stability.to_dict() for j in self.results]
 
     @cached_property
     def path(self) -> pl.DataFrame:
@@ -335,6 +339,8 @@ class Evaluation(Displayable):
             "the environment does not change",
             "no episode is missing because of how it went",
         ]
+        if self.log.average:
+            found.append("in the long run it does not matter where a policy starts")
         if self.log.assumed.get("fixed_end"):
             found.append(f"episodes end after {self.log.longest} steps")
         return found
@@ -359,8 +365,14 @@ class Evaluation(Displayable):
             "The interval of drl adds sampling error, bias of the features and truncation.",
             "Intervals of all other learners cover sampling error alone.",
             "The interval of an online learner is that of its fixed point on this log.",
-            f"Features: {self.features_reason}; checked by {self.settings['second_features']}.",
         ]
+        if f.average:
+            found = [
+                "A value is the reward per step of the target policy in the long run.",
+                "Its interval adds sampling error and bias of the features.",
+            ]
+        features = f"Features: {self.features_reason}"
+        found.append(f"{features}; checked by {self.settings['second_features']}.")
         if f.stated is not None:
             found.append("Intervals include rare outcomes within the stated range of rewards.")
         return found
@@ -412,7 +424,7 @@ class Evaluation(Displayable):
             "values": [v.to_dict() for v in self._rows()],
             "recommended": [r.to_dict() for r in self.recommended.values()],
             "overlap": [j.overlap.to_dict() for j in self.results],
-            "stability": [j.stability.to_dict() for j in self.results],
+            "stability": self._stabilities,
             "held_out": [
                 {"target": j.name, **j.held_out._asdict(), "share": j.held_out.share}
                 for j in self.results

@@ -21,7 +21,8 @@ from steadytd.base.jit import compiled
 from steadytd.features import FeatureMap
 from steadytd.logs.log import LogBatch
 
-Where = Literal["start", "states"]  # values are asked for: at first states, or at all of them
+# Values are asked for: at first states, at all of them, or as rewards per step (`average`)
+Where = Literal["start", "states", "average"]
 
 ENOUGH_EPISODES = 20  # with fewer, units are stretches of rows
 STRETCHES = 200
@@ -128,8 +129,10 @@ class RowTable:
         """The rows after which an episode is cut off."""
         return np.asarray(self.last & (self.discount > 0.0))
 
-    def with_features(self, features: FeatureMap) -> RowTable:
-        """The table with the features of a map."""
+    def with_features(self, features: FeatureMap, average: bool = False) -> RowTable:
+        """The table with the features of a map; `average` adds that of `with_rate`."""
+        if average:
+            return with_rate(joined([self]), features)
         return replace(self, X=features_of(self.obs, features))
 
     def take(self, rows: Longs) -> RowTable:
@@ -179,6 +182,20 @@ def features_of(obs: NDArray[Any], features: FeatureMap) -> Any:
     rows = features.rows(obs)
     ends = np.append(rows.first, len(rows.value))
     return csr_array((rows.value, rows.feature, ends), shape=(len(obs), features.n_features))
+
+
+def with_rate(table: RowTable, features: FeatureMap) -> RowTable:
+    """The features, and one more: 1 in every row, 0 at next states, which stand behind all rows.
+
+    Its weight is the reward per step (`average`).
+    """
+    X = features_of(table.obs, features)
+    here = np.repeat([1.0, 0.0], len(table))[:, None]
+    if isinstance(X, np.ndarray):
+        return replace(table, X=np.hstack([X, here]))
+    from scipy.sparse import csr_array, hstack
+
+    return replace(table, X=csr_array(hstack([X, csr_array(here)])))
 
 
 def tables(batches: Iterable[LogBatch], division: Division) -> Iterator[RowTable]:

@@ -33,8 +33,9 @@ ratio of visits is negative for more than a tenth of its mass goes where the log
 Where a column of the log says which episodes belong together, a unit has many episodes: e_u and W_u
 are sums over all of them, and an outcome may be missing for whole units (w / n is a unit's share).
 
-Logs of one step use lam = 1 alone. In a log without episodes units are stretches of rows: se is the
-largest over stretches of 1, 2, 4, ... units while 25 are left, and R and T are 0.
+Logs of one step use lam = 1 alone, and rewards per step all others (`average`). In a log without
+episodes units are stretches of rows: se is the largest over stretches of 1, 2, 4, ... units while
+25 are left, and R and T are 0.
 
 Constants (all that there are):
 
@@ -94,6 +95,7 @@ class LoggedReturns:
     stretches: bool = False  # units are stretches of rows, not whole episodes
     by_column: bool = False  # the log has a column of units: a unit may have many episodes
     inflation: float = 1.0  # of standard errors, where policies were learned from the same units
+    average: bool = False  # values are rewards per step
 
     @property
     def range(self) -> tuple[float, float]:
@@ -118,7 +120,7 @@ class LoggedReturns:
     @property
     def longest(self) -> float:
         """The most discounted steps of an episode."""
-        if self.one_step:
+        if self.one_step or self.average:
             return 1.0
         steps = math.inf if self.horizon is None else float(self.horizon)
         if self.discount >= 1.0:
@@ -225,7 +227,7 @@ def select(
 ) -> Selection:
     """The selected estimate of a target from its curve, checked by that of a second feature map."""
     candidates: tuple[Candidate, ...] = ()
-    for lam in (1.0,) if log.one_step else reversed(LAMS):
+    for lam in reversed((1.0,) if log.one_step else LAMS[:-1] if log.average else LAMS):
         higher = [c for c in candidates if not c.failures]
         candidates = (_candidate(curve, lam, log, second, higher), *candidates)
     supported = [c for c in candidates if not c.failures]
@@ -334,7 +336,7 @@ def rare_outcome(weights: Floats, log: LoggedReturns) -> float:
     >>> round(rare_outcome(w, LoggedReturns(n, n, (0.0, 3.0))), 6)
     0.06
     """
-    if log.stretches:
+    if log.stretches or log.average:
         return 0.0
     n, (low, high) = float(log.starts.sum()), log.range
     steps = 1.0 if log.horizon is None else log.longest

@@ -3,7 +3,8 @@
 Episode number e has the uniform number e of the seed for its key. Of the episodes with the smallest
 keys at most `MOST_EPISODES` outcomes are kept, and of those with the very smallest all rows: as
 many whole episodes, in the order of their keys, as the number of rows asked for allows. Both are
-decided by the log and the seed alone, so that any batches, parts and machines find the same.
+decided by the log and the seed alone, so that any batches, parts and machines find the same. For
+rewards per step rows are sampled in pieces of 1,000, since an episode may be the whole log.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from steadytd.evaluation.rows import RowTable, joined
 MOST_EPISODES = 100_000
 OUTCOME_BYTES = 16e6
 SPARE = 1.25  # times as many rows may be held until those that no longer fit are dropped
+PIECE = 1000  # rows that are sampled together where episodes do not matter
 MANY = 2  # times the rows asked for: so many are considered
 KEY, EPISODE, RETURN, LEFT, STEPS, UNIT, ROW, WEIGHT, PRODUCTS = range(9)  # columns of outcomes
 
@@ -33,9 +35,11 @@ class EpisodeSample:
     sampled rows, None where there are none.
     """
 
-    def __init__(self, seed: int, targets: int, most_rows: int, rows: int) -> None:
-        """At most `most_rows` of a log that has `rows`."""
-        self.seed, self.most_rows = seed, most_rows
+    def __init__(
+        self, seed: int, targets: int, most_rows: int, rows: int, pieces: bool = False
+    ) -> None:
+        """At most `most_rows` of a log that has `rows`, in pieces or whole episodes."""
+        self.seed, self.most_rows, self.pieces = seed, most_rows, pieces
         self.most_episodes = min(MOST_EPISODES, int(OUTCOME_BYTES / (8 * (PRODUCTS + targets))))
         self._outcomes = [np.empty((0, PRODUCTS + targets))]
         self._tables: list[RowTable] = []
@@ -45,8 +49,9 @@ class EpisodeSample:
 
     def add(self, rows: RowTable, products: Floats) -> None:
         """The rows of a table; `products` [T, n] are w rho_0 ... rho_t of each row."""
-        begins = np.append(0, np.flatnonzero(rows.first[1:]) + 1)
-        keys = uniforms_of(self.seed, EPISODES, rows.episode[begins])
+        number = rows.number // PIECE if self.pieces else rows.episode
+        begins = np.append(0, np.flatnonzero(np.diff(number)) + 1)
+        keys = uniforms_of(self.seed, EPISODES, number[begins])
         length = np.diff(np.append(begins, len(rows)))
         self._add_outcomes(rows, products, np.repeat(keys, length))
         if keys.min() < self._row_bound:

@@ -28,6 +28,7 @@ class Units:
     number: int
     before: int  # units before they were joined
     every: bool = False  # every row is a start, not only first rows of episodes
+    average: bool = False  # the values asked for are rewards per step
 
     def of(self, unit: Longs) -> Longs:
         """The number of the unit that each of these is in."""
@@ -35,18 +36,32 @@ class Units:
 
 
 class Steps(NamedTuple):
-    """Of every row: its unit, whether it is a start, whose value is asked for, and its weight."""
+    """Of every row: its unit, whether it is a start, whose value is asked for, and its weight.
+
+    For an average reward (`average`) that value is the last weight, whatever the row.
+    """
 
     unit: Longs
     start: Bools
     units: int
     weight: Floats
+    average: bool = False
 
     @staticmethod
     def of(rows: RowTable, units: Units) -> Steps:
         """Those of a table."""
         start = np.ones(len(rows), dtype=bool) if units.every else rows.first
-        return Steps(units.of(rows.unit), start, units.number, rows.weight)
+        return Steps(units.of(rows.unit), start, units.number, rows.weight, units.average)
+
+    def values(self, rows: RowTable, V: Floats, weights: Floats) -> Floats:
+        """What is asked for of every row; V is x.w, and the w of a fold is the first `weights`."""
+        if self.average:
+            return np.asarray(_by_fold(weights)[rows.fold[: len(rows)], 0, -1])
+        return np.where(self.start, V, 0.0)
+
+    def ends(self, rows: RowTable) -> Floats:
+        """What the weights of rows are multiplied with, so that their mean is 1: 1 - gamma'."""
+        return np.ones(len(rows)) if self.average else 1.0 - rows.discount
 
     def sums(self, values: Floats) -> Floats:
         """The weighted sums of values [n] by unit."""
@@ -112,8 +127,8 @@ def drl_weights(
 
     U_t = (1 - lam) omega(s_t) + lam (gamma_t rho_{t-1} U_{t-1} + 1 at a start).
     """
-    by = lams[:, None]
-    U = (1.0 - by) * omega[: len(rows)] + by * steps.start
+    by, visits = lams[:, None], omega[: len(rows)]
+    U = (1.0 - by) * visits + by * (rows.first * visits if steps.average else steps.start)
     return recursion(by * (rho * rows.gamma), rho * U, carry)
 
 
@@ -146,12 +161,14 @@ class CurveSums(RowSums):
             omega = products[0]
             here, ahead, delta = self.value.errors(rows, products[1:])
         weight = drl_weights(rows, steps, rho, omega, self._lams, self._carry)
-        start = np.where(steps.start, here, 0.0)
+        start = steps.values(rows, here, self.weights)
         for m, own in enumerate(weight):
             self.sum_scores[m] += steps.sums(own * delta + start)
-            self.sum_weights[m] += steps.sums(own * (1.0 - rows.discount))
+            self.sum_weights[m] += steps.sums(own * steps.ends(rows))
         weight = weight * rows.weight
         self.sum_largest = np.maximum(self.sum_largest, np.abs(weight).max(axis=1))
+        if steps.average:  # a row's weight does not depend on those before
+            return
         left = weight[:, rows.cut] * rows.discount[rows.cut]
         self.sum_cut += np.abs(left).sum(axis=1)
         self.sum_at_cuts += left @ ahead[rows.cut]
@@ -211,9 +228,9 @@ class SolvedSums(RowSums):
         weight = self.system.weights(rho, rows.gamma, self._follow)
         y = recursion(rho * rows.gamma * self.system.lam, weight * omega, self._carry)
         self.sum_errors += steps.sums(y * (rows.reward + rows.discount * ahead - V))
-        self.sum_masses += steps.sums(y * (1.0 - rows.discount))
+        self.sum_masses += steps.sums(y * steps.ends(rows))
         self.sum_squares += steps.sums(V * omega)
-        self.sum_start += steps.sums(np.where(steps.start, V, 0.0))
+        self.sum_start += steps.sums(steps.values(rows, V, self.weights))
 
 
 class SampledReturns(RowSums):

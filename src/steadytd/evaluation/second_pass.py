@@ -46,7 +46,7 @@ def units_of(plan: Plan, first: FirstPass) -> Units:
     before = division.n_stretches if division.stretches else division.units or episodes
     size = 8.0 * len(plan.targets) * (2 * len(plan.lams) + 12)
     most = int(np.clip(SCORE_BYTES / size, FEWEST_UNITS, MOST_UNITS))
-    return Units(min(before, most), before, plan.where == "states")
+    return Units(min(before, most), before, plan.where != "start", plan.average)
 
 
 def gather(
@@ -73,9 +73,11 @@ def gather(
             if (one.label, t) not in programs and (made := one.rows(log, t)) is not None:
                 programs[one.label, t] = made
     b = equations.behavior
-    own = _all(equations.cross_fitted(b))
+    own, lams = _all(equations.cross_fitted(b)), (1.0,)
+    if plan.average:  # with ratios of 1 a fit to the same rows does no harm
+        own, lams = _all([equations.solution(b)] * FOLDS), (0.0,)
     zero = [Pair(np.zeros(d), np.zeros(d))] * FOLDS
-    programs["curve", b] = CurveSums(None, own or zero, (1.0,), units)
+    programs["curve", b] = CurveSums(None, own or zero, lams, units)
     gradients = _gradients(log, estimators)
     sweep([*programs.values(), *gradients.values()], units)
     used = programs["returns", 0].arrays()["sum_rows"] > 0.0
@@ -109,7 +111,7 @@ def second_curves(log: Evidence, features: FeatureMap) -> dict[int, Curve]:
     table = first.sample.fewer(int(max(most, FEWEST_SECOND)))
     if table is None:
         return {}
-    own, other = table.with_features(plan.features), table.with_features(features)
+    own, other = (table.with_features(one, plan.average) for one in (plan.features, features))
     second = Equations(plan.new_sums(features, (TD,)), plan.where, plan.division)
     second.sums.add(other)
     found = {}
@@ -159,7 +161,7 @@ def _gradients(
     """How J depends on w, of the behaviour and of every DRL(lam) asked for; none without cuts."""
     e = log.equations
     own = e.solution(e.behavior)
-    if not log.any_cut or own is None:
+    if not log.any_cut or own is None or log.plan.average:
         return {}
     found = {(e.behavior, Drl(1.0).label): Gradient(None, own, 1.0)}
     for t, some in estimators.items() if e.where == "start" else ():

@@ -168,7 +168,7 @@ class RobustEquations:
 def extremes(log: Evidence, target: int) -> tuple[Extreme | None, bool]:
     """The extreme values over Lambda, None if they are not known, and whether they are sharp."""
     outcomes, table, e = log.first.sample.outcomes, log.sampled, log.equations
-    if table is None or not table.rho[target].any():
+    if table is None or not table.rho[target].any() or log.plan.average:
         return None, False
     X, reward = table.X[:, e.kept], table.reward
     change = table.discount[:, None] * X[table.row_next] - X[: len(table)]
@@ -257,6 +257,8 @@ def sensitivity(
     behavior, sharp = value - d.difference, sharp and not continuing
     if extreme is None or not math.isfinite(d.difference):
         text = "The tolerable error of the ratios is not known: too few sampled rows, or no value."
+        if log.plan.average:
+            text = "The tolerable error of the ratios is not known for rewards per step."
         return Sensitivity(d.target, math.nan, sharp, value, behavior, text, None)
     Lambda = turning_point(extreme, value - behavior)
     text = _text(d, value, behavior, Lambda, sharp)

@@ -93,7 +93,7 @@ def _states(
     X: Floats, features: FeatureMap, names: Sequence[str] = ()
 ) -> tuple[Longs, Visits] | None:
     """The row's state, where the features are one per state, or tell few states apart."""
-    distinct, place = np.unique(X, axis=0, return_inverse=True)
+    distinct, place = np.unique(X[:, : features.n_features], axis=0, return_inverse=True)
     named = list(names) if names and features.states else features.states
     if named is None and len(distinct) > FEW_STATES:
         return None

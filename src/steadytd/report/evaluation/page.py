@@ -90,7 +90,7 @@ def _drawn(e: Evaluation, files: bool) -> tuple[Pictures, dict[str, dict[str, An
     for one in text.answers(e):
         add("segments", one.reward, forest_chart(one))
     for kind, draw in BY_TARGET.items():
-        for name in telling(e, DRAWN):
+        for name in [] if e.log.average and kind == "path" else telling(e, DRAWN):
             add(kind, name, draw(e, name))
     return shown, charts
 
@@ -172,6 +172,13 @@ def _range(f: LogFacts) -> str:
     return f"{lo:g} to {hi:g}" + (f", at most {horizon:,} steps" if horizon else "")
 
 
+def _discount(settings: dict[str, Any]) -> str:
+    if settings["average_reward"]:
+        return "none: rewards per step"
+    given = settings["discount"]
+    return "the log's own column" if given is None else f"{given:g}"
+
+
 def _facts(e: Evaluation, files: Sequence[str]) -> list[tuple[str, str]]:
     """Settings and provenance, in the order in which people ask."""
     f, s = e.log, e.settings
@@ -181,7 +188,7 @@ def _facts(e: Evaluation, files: Sequence[str]) -> list[tuple[str, str]]:
         ("rows left out", f"{f.left_out:,}" if f.left_out else ""),
         ("episodes", f"{f.episodes:,}, of which {f.truncated:,} truncated"),
         ("units of the intervals", f"{f.units:,}"),
-        ("discount", "the log's own column" if s["discount"] is None else f"{s['discount']:g}"),
+        ("discount", _discount(s)),
         ("features", f"{s['features']} ({s['n_features']} numbers)"),
         ("learners", ", ".join(s["learners"])),
         ("behaviour policy", "estimated from the log" if f.behavior_estimated else "as logged"),

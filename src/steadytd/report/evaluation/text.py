@@ -19,6 +19,7 @@ NAMED = 30  # targets that have a line or a dot of their own
 FEW = 4  # of them on the first screen of a terminal
 MANY = 6  # targets beyond which the terminal shows only the recommended learner of each
 LEVEL = "95\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}interval"  # heading that stays on one line
+PER_STEP = "reward\N{NO-BREAK SPACE}per\N{NO-BREAK SPACE}step"
 LOGGED = "(as logged)"  # the policy that made the log, in tables of policies
 OFF_BY = (1.1, 1.25)  # factors for which the range of values is shown
 REMARKS = {"sampling": "sampling", "solved": "solved", "action": "by action", "online": "online"}
@@ -90,7 +91,8 @@ def rest(e: Evaluation) -> list[Line | Table | str]:
     ]
     if spread_names(e):
         parts.append(spread_table(e, named))
-    parts.append(stability_table(e, named))
+    if not e.log.average:
+        parts.append(stability_table(e, named))
     if e.log.behavior_estimated:
         parts.append(calibration_table(e))
     return [*parts, Line("", head="What the numbers mean"), *e.notes]
@@ -154,11 +156,10 @@ def closing_lines(e: Evaluation) -> list[Line]:
 
 def grounds_line(e: Evaluation) -> Line:
     """How much of the log is like the targets' own data."""
-    rows = e.overlap.sort("ess_trajectory", descending=True).head(FEW).iter_rows(named=True)
-    found = [f"{about(o['ess_trajectory'])} of {o['target']}'s own" for o in rows]
-    return Line(
-        f"{size_text(e)}; the episodes tell as much as {', '.join(found)}.", head="Rests on"
-    )
+    what, ess = ("rows", "ess_step") if e.log.average else ("episodes", "ess_trajectory")
+    rows = e.overlap.sort(ess, descending=True).head(FEW).iter_rows(named=True)
+    found = [f"{about(o[ess])} of {o['target']}'s own" for o in rows]
+    return Line(f"{size_text(e)}; the {what} tell as much as {', '.join(found)}.", head="Rests on")
 
 
 def findings_by_level(e: Evaluation) -> tuple[list[Finding], list[Finding]]:
@@ -254,8 +255,9 @@ def _some(rows: list[Row], targets: Sequence[str] | None) -> list[Row]:
 def policies_table(e: Evaluation, targets: Sequence[str] | None = None) -> Table:
     """The policy that made the log, then every target."""
     heads = {
-        "target": "policy", "value": ">value", "interval": f">{LEVEL}",
-        "difference": ">difference", "difference_interval": f">{LEVEL}", "trust": "trusted",
+        "target": "policy", "value": f">{PER_STEP}" if e.log.average else ">value",
+        "interval": f">{LEVEL}", "difference": ">difference",
+        "difference_interval": f">{LEVEL}", "trust": "trusted",
     }  # fmt: skip
     return table_of(e.reward_name, heads, _some(policy_rows(e), targets))
 
