@@ -100,10 +100,10 @@ def evaluate(
     the text form of a feature map, a map, or a scikit-learn transformer; "auto" chooses by the
     observations. `targets` are names of the log's targets (default: all), or a dictionary of
     columns, fitted models with `predict_proba` and `classes_`, and functions of observations that
-    return the probabilities of all actions. `obs` names columns of any kind that are the observation. `learners` are
-    names or text forms of learners, also `drl`, `snpdis`, `pdis` and `mis`, and where the
-    probabilities of all actions are known `lstdq`, `fqe` and `drl_q`. Numbers that are not
-    given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the policy that
+    return the probabilities of all actions. `obs` names columns of any kind that are the
+    observation. `learners` are names or text forms of learners, also `drl`, `snpdis`, `pdis` and
+    `mis`, and where the probabilities of all actions are known `lstdq`, `fqe` and `drl_q`. Numbers
+    that are not given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the policy that
     made the log, or "estimate", or a classifier to estimate it with; without it it must have a
     `behavior_prob`. `unit` is a column that says which episodes belong together (those of one
     user); without it episodes are taken as independent. `rewards` are columns with a direction,
