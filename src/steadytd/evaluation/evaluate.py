@@ -103,21 +103,20 @@ def evaluate(
     return the probabilities of all actions. `obs` names columns of any kind that are the
     observation. `learners` are names or text forms of learners, also `drl`, `snpdis`, `pdis` and
     `mis`, and where the probabilities of all actions are known `lstdq`, `fqe` and `drl_q`. Numbers
-    that are not given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the policy that
-    made the log, or "estimate", or a classifier to estimate it with; without it it must have a
-    `behavior_prob`. `unit` is a column that says which episodes belong together (those of one
-    user); without it episodes are taken as independent. `rewards` are columns with a direction,
-    {"revenue": "+", "churn": "-"}, or weighted sums of columns, {"profit": {"revenue": 1.0,
-    "cost": -0.5}}: one evaluation each, in `e.rewards`. `by` is a column that is constant in an
-    episode: `e.segments` has values and decisions for each of its values. `learned_on` is the
-    log or frame that targets were learned on: units (or episodes) that are in both are refused.
-    `value_at` says where: at the episodes' first states (default), or over all logged states
-    (default for a log of one endless episode). `reward_range` are the least and the largest reward
-    that a step can give, in the log or not (of several rewards: a dictionary by name): with it
-    intervals hold outcomes that were too rare to be logged; and with `horizon`, the most steps of
-    an episode, also outcomes that last. `nothing_hidden` states that the policy that made the log
-    looked at nothing but the logged observations: only then can answers with estimated
-    probabilities be trusted.
+    that are not given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the
+    policy that made the log, or "estimate", or a classifier to estimate it with; without it it must
+    have a `behavior_prob`. `unit` is a column that says which episodes belong together (those of
+    one user); without it episodes are taken as independent. `rewards` are columns with a direction,
+    {"revenue": "+", "churn": "-"}, or weighted sums of columns, {"profit": {"revenue": 1.0, "cost":
+    -0.5}}: one evaluation each, in `e.rewards`. `by` is a column that is constant in an episode:
+    `e.segments` has values and decisions for each of its values. `learned_on` is the log or frame
+    that targets were learned on: units (or episodes) that are in both are refused. `value_at` says
+    where: at the episodes' first states (default), or over all logged states (default for a log of
+    one endless episode). `reward_range` are the least and the largest reward that a step can give,
+    in the log or not (of several rewards: a dictionary by name): with it intervals hold outcomes
+    that were too rare to be logged; and with `horizon`, the most steps of an episode, also outcomes
+    that last. `nothing_hidden` states that the policy that made the log looked at nothing but the
+    logged observations: only then can answers with estimated probabilities be trusted.
     `engine="dask"` spreads the sums over a cluster (at
     `address`, or threads here), one task per part, kept in the directory `checkpoint`.
     `progress(done, total)` is called with rows.
