@@ -157,6 +157,22 @@ def test_a_slow_learner_is_replaced_by_its_direct_solver() -> None:
         )
 
 
+def test_a_run_decides_the_step_size_where_moments_are_not_known() -> None:
+    """In Rooms single runs of emphatic TD grow well below the largest step size of its mean."""
+    c = st.certify("rooms", policy=3)
+    use = c.recommended()
+    assert use is not None
+    n = use.numbers
+    assert c.variance("etd").finite
+    assert c.largest_alpha("etd") > 1.0
+    assert (n["learner"], n["alpha"]) == ("etd", 1e-4)
+    assert n["run_spread"] <= 0.1 * max(n["error"], n["error_of_zero"])
+    r = st.run("rooms", ["etd:alpha=0.1", "etd:alpha=0.0001"], steps=100_000, points=2)
+    (_, grown), (start, end) = r.errors[:, 0]
+    assert grown > 1e10 * start
+    assert end < start
+
+
 def test_speed_is_the_contraction_of_a_step() -> None:
     """The slowest mode's rate times the largest step: 2 min(l)/max(l) for real eigenvalues."""
     for seed in range(5):

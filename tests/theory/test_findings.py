@@ -22,6 +22,7 @@ from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.cure import Cure
 from steadytd.theory.exact import exact_error
+from steadytd.theory.learning_curve import spread_of_a_run
 from tests.support.cured import Formulas
 from tests.support.draws import examples, seeds
 from tests.support.made import (
@@ -381,7 +382,12 @@ def recommended(c: Certificate, m: Model, f: Finding) -> None:
     assert ("Predicting zero everywhere has" in f.text) is (0.0 < zero <= f.numbers["error"])
     assert f.numbers["finite_variance"] is any(x.finite_variance for x in found)
     if "mean_square_alpha" not in f.numbers:
-        assert "mean square" not in f.text
+        assert ("root mean square" in f.text) is ("run_spread" in f.numbers) is (not long)
+        if not long:
+            spread, steps = f.numbers["run_spread"], f.numbers["run_steps"]
+            own = learner.replace(alpha=f.numbers["alpha"])
+            assert spread_of_a_run(m.p, own, steps, c.policy) == spread
+            assert f"of a run of {steps:,} steps are {number(spread, 2)} away" in f.text
         return
     limit, alpha = f.numbers["mean_square_alpha"], f.numbers["alpha"]
     assert 0.0 < limit <= c.largest_alpha(stepped)

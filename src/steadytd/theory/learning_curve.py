@@ -61,6 +61,7 @@ REFINED = 3  # minima on the grid, the lowest ones: each may be near the least o
 FINE = 1e-3  # of the best step size's logarithm, to base 10
 RUNS, FEWER_POINTS = 200, 50  # of a curve that is estimated
 MOST_SIMULATED = 100_000  # steps of such a run
+LOOKS = 2000  # at the run that shows the spread
 INSTEAD = "run it instead: st.run(problem, [learner], steps=..., seeds=200)"
 
 
@@ -344,28 +345,32 @@ def _apart(vector: Floats, size: Floats, kinds: Floats) -> Floats:
 
 
 class Simulation:
-    """Runs of a learner on streams of their own, and their weights at some steps."""
+    """Runs of learners on streams of their own."""
 
-    def __init__(self, problem: Problem, learner: Learner, steps: Longs, policy: int) -> None:
-        stream, rows = FiniteStream(problem), sparse_rows(problem.Phi)
-        active, transitions = stream.active[policy], stream.transitions[policy]
-        self.weights = np.empty((RUNS, len(steps), problem.n_features))
-        for run in range(RUNS):
-            block, position = make_block([learner], problem.w0), stream.begin(run)
-            for i, (before, step) in enumerate(pairwise([0, *steps.tolist()])):
-                events, position = stream.take(position, step - before)
-                factor = step_factors(before, len(events), *learner.schedule)
-                if active is not None:
-                    events, factor = events[active[events]], factor[active[events]]
-                block.advance(events, factor, transitions, rows)
-                self.weights[run, i] = block.reported[:, 0]
+    def __init__(self, problem: Problem, policy: int) -> None:
+        self.stream, self.rows = FiniteStream(problem), sparse_rows(problem.Phi)
+        self.active = self.stream.active[policy]
+        self.transitions = self.stream.transitions[policy]
         m = problem.moments(policy)
         self.Phi, self.v, self.share = m.Phi, m.v_pi, problem.error_weights(policy)
 
-    def errors(self) -> Floats:
-        """Error, spread and bias, of the runs as if there were no others; standard error."""
+    def run(self, learner: Learner, first: Floats, steps: Longs, seed: int) -> Floats:
+        """The weights, from `first` on, after these numbers of steps."""
+        block, position = make_block([learner], first), self.stream.begin(seed)
+        found = np.empty((len(steps), len(first)))
+        for i, (before, step) in enumerate(pairwise([0, *steps.tolist()])):
+            events, position = self.stream.take(position, step - before)
+            factor = step_factors(before, len(events), *learner.schedule)
+            if self.active is not None:
+                events, factor = events[self.active[events]], factor[self.active[events]]
+            block.advance(events, factor, self.transitions, self.rows)
+            found[i] = block.reported[:, 0]
+        return found
+
+    def errors(self, weights: Floats) -> Floats:
+        """Error, spread, bias and standard error of weights [run, step, :]."""
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self.weights @ self.Phi.T
+            values = weights @ self.Phi.T
             mean = values.mean(axis=0)
             spread = np.sqrt(((values - mean) ** 2).mean(axis=0) @ self.share)
             bias = np.sqrt((mean - self.v) ** 2 @ self.share)
@@ -410,7 +415,9 @@ def learning_curve(
                 f"estimated for at most {MOST_SIMULATED:,} steps; got {steps:,}: ask for fewer, "
                 f"or {INSTEAD}."
             )
-        columns = Simulation(problem, learner, points, policy).errors()
+        simulation = Simulation(problem, policy)
+        each = [simulation.run(learner, problem.w0, points, seed) for seed in range(RUNS)]
+        columns = simulation.errors(np.stack(each))
     try:
         w = dynamics.fixed_point(problem, learner, policy)
         found = problem.moments(policy).Phi @ w - problem.moments(policy).v_pi
@@ -420,6 +427,22 @@ def learning_curve(
     runs = 0 if exact else RUNS
     error, spread, bias, stderr = columns
     return LearningCurve(problem.name, learner, points, error, spread, bias, stderr, limit, runs)
+
+
+@single_threaded
+def spread_of_a_run(problem: Problem, learner: Learner, steps: int, policy: int = 0) -> float:
+    """How far the values of one run that begins at the fixed point are from it.
+
+    The root mean square over the last nine tenths of its steps; infinite if it overflows. An
+    estimate of the spread where moments are not known. It knows no burst that has not come.
+    """
+    simulation = Simulation(problem, policy)
+    first = dynamics.fixed_point(problem, learner, policy)
+    points = np.linspace(steps // 10, steps, LOOKS).astype(np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        away = simulation.run(learner, first, points, 0) - first
+        found = float(np.sqrt(((away @ simulation.Phi.T) ** 2 @ simulation.share).mean()))
+    return found if np.isfinite(found) else float("inf")
 
 
 @single_threaded

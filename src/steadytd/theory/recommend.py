@@ -28,6 +28,7 @@ from steadytd.theory.cure import CLOSE, Cure, Iteration
 from steadytd.theory.cures import LARGE_RANK, NOISIEST, best_first, is_too_noisy
 from steadytd.theory.dynamics import decay_rates
 from steadytd.theory.exact import MeanSquare
+from steadytd.theory.learning_curve import spread_of_a_run
 from steadytd.theory.variance import noise
 
 CODE = "recommended"
@@ -35,6 +36,8 @@ LEAST, FASTEST = "least_error", "fastest"  # the reasons
 WELL_BELOW = 10.0  # alpha is a power of ten, at least so many times below its limit,
 QUIET = 0.1  # and its spread at most this share of the error, or of the values' size
 HUNDREDFOLD = 100.0  # by so much a mode has grown, or shrunk, at the horizon
+TRIES = 4  # step sizes at which a run is followed, each a tenth of the one before
+SHORTEST = 200_000  # steps of such a run
 LONG = 1e6  # steps to the horizon from which on solving directly is better
 NO_CURE = "No cure with acceptable noise lowers the error by more than 5 % within a million steps."
 NOISY = 10.0  # times TD's noise, from which on the text says what that costs
@@ -248,8 +251,9 @@ def horizon(modes: ArrayLike, alpha: float) -> float:
 class Use(NamedTuple):
     """An option at a step size well below its limit, the steps to its horizon, and why it is used.
 
-    The limit is that of bounded second moments where these are known, else that of the mean. A
-    direct solver has no step size: then it is that of the learner that it is `instead_of`.
+    The limit is that of bounded second moments where these are known, else that of the mean. Then
+    a run shows how `quiet` it is, and `first` was the first step size to be tried. A direct solver
+    has no step size: then it is that of the learner that it is `instead_of`.
     """
 
     option: Option
@@ -259,6 +263,15 @@ class Use(NamedTuple):
     reason: str = LEAST
     why: str = ""
     instead_of: str = ""
+    first: float = 0.0
+    quiet: Quiet | None = None
+
+
+class Quiet(NamedTuple):
+    """How far from the fixed point the values of a run of so many steps are."""
+
+    spread: float
+    steps: int
 
 
 def _at_alpha(c: Analysis, option: Option, beside: Use | None = None) -> Use:
@@ -273,18 +286,40 @@ def _at_alpha(c: Analysis, option: Option, beside: Use | None = None) -> Use:
     if moments is not None:
         alpha, limit = _quiet(c, option.error, moments), moments.largest_alpha
     else:
-        as_quiet = limit if beside is None else WELL_BELOW * beside.alpha * beside.option.noise**2
+        as_quiet = limit if beside is None else WELL_BELOW * beside.first * beside.option.noise**2
         alpha = _well_below(min(limit, as_quiet), option.noise)
-    return Use(option, alpha, horizon(option.rates, alpha), limit)
+    return Use(option, alpha, horizon(option.rates, alpha), limit, first=alpha)
 
 
 def _quiet(c: Analysis, error: float, moments: MeanSquare) -> float:
     """The largest power of ten, well below the limit, at which a long run is quiet."""
     alpha = _well_below(moments.largest_alpha)
-    loud = QUIET * max(error, c.error(np.zeros(c.problem.n_features))) + SAME * c.scale
-    while moments.spread(alpha) > loud and alpha > SAME * moments.largest_alpha:
+    while moments.spread(alpha) > _loud(c, error) and alpha > SAME * moments.largest_alpha:
         alpha /= 10.0
     return alpha
+
+
+def _loud(c: Analysis, error: float) -> float:
+    return QUIET * max(error, c.error(np.zeros(c.problem.n_features))) + SAME * c.scale
+
+
+def _in_a_run(c: Analysis, use: Use) -> Use:
+    """Where second moments are not known: a power of ten at which one run is quiet.
+
+    A stable mean, and traces of finite variance, do not tell how far a run strays.
+    """
+    option = use.option
+    if option.inner or option.moments() is not None:
+        return use
+    learner = c.resolved(option.name, **option.params)
+    for alpha in use.alpha / 10.0 ** np.arange(TRIES):
+        ahead = horizon(option.rates, alpha)
+        steps = int(np.clip(ahead, SHORTEST, LONG))
+        spread = spread_of_a_run(c.problem, learner.replace(alpha=float(alpha)), steps, c.policy)
+        use = use._replace(alpha=float(alpha), horizon=ahead, quiet=Quiet(spread, steps))
+        if spread <= _loud(c, option.error):
+            break
+    return use
 
 
 def _well_below(limit: float, scatter: float = 1.0) -> float:
@@ -316,7 +351,7 @@ def _learner(c: Analysis, possible: list[Option]) -> Use:
     """One of the learners that are compared, or the direct solver with the same fixed point."""
     good = equally_good(c, possible)
     best, bounded = choice(good)
-    use, option = _at_alpha(c, best), best
+    use, option = _in_a_run(c, _at_alpha(c, best)), best
     if use.horizon > LONG:
         penalty = {k: v for k, v in best.params.items() if k == "eta"}
         solver = c.resolved(algorithm(best.name).role.solver, **penalty)
@@ -409,7 +444,16 @@ def _finding(c: Analysis, use: Use, cures: Sequence[Cure], equal: Sequence[Cure]
     text = use.why + _too_loud(cures, option.error)
     if 0.0 < zero <= option.error:
         text += f" Predicting zero everywhere has {number(zero)}."
-    at_alpha = f" Its mean is stable below alpha = {number(use.limit, 3)}; its spread is not known."
+    at_alpha = f" Its mean is stable below alpha = {number(use.limit, 3)}."
+    if use.quiet is not None and not use.instead_of:
+        numbers |= {"run_spread": use.quiet.spread, "run_steps": use.quiet.steps}
+        at_alpha += (
+            f" At alpha = {number(use.alpha)} the values of a run of {use.quiet.steps:,} steps are "
+            f"{number(use.quiet.spread, 2)} away from those of the fixed point, in the root mean "
+            "square."
+        )
+    elif moments is None:
+        at_alpha = f"{at_alpha[:-1]}; its spread is not known."
     if moments is not None:
         spread = zeroed(moments.spread(use.alpha), c.scale)
         numbers |= {"mean_square_alpha": use.limit, "spread": spread}
