@@ -290,7 +290,7 @@ BAD_OPTIONS = {
     "features": (["--features", "rfb:10"], "unknown features 'rfb'; did you mean 'rbf'"),
     "number of features": (["--features", "rbf:0"], "features 'rbf' are written rbf:N"),
     "map": (["--map", "obs"], "--map must be name=column,name=column, got 'obs'"),
-    "map twice": (["--map", "t=a", "--map", "t=b"], "--map gives 't' twice"),
+    "map twice": (["--map", "t=t", "--map", "t=b"], "--map gives 't' twice"),
     "map to nowhere": (["--map", "reward=gain"], "the column map says reward=gain"),
     "map of nothing": (["--map", "rewrd=reward"], "unknown name in the column map 'rewrd'; did"),
     "engine": (["--engine", "dsk"], "unknown engine 'dsk'; did you mean 'dask'"),

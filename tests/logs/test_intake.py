@@ -240,12 +240,12 @@ def test_strange_columns_are_read(name: str) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([None] * 4, "numbers, times, strings or levels, got null"),
+        ([None] * 4, "numbers, times, strings or levels, got the type null"),
         ([np.nan] * 4, "without a value in any row: odd"),
         ([1.0, np.inf, 2.0, 3.0], r"column 'odd', row 1 .*must be finite .*got inf"),
         ([1, "a", 2.0, None], "cannot be turned into Arrow.*odd"),
-        ([[1.0], [2.0], [3.0], [4.0]], "'odd' of obs must hold numbers, times, strings or"),
-        ([{"a": 1}] * 4, "'odd' of obs must hold numbers, times, strings or"),
+        ([[1.0], [2.0], [3.0], [4.0]], "'odd' must hold numbers, times, strings or"),
+        ([{"a": 1}] * 4, "'odd' must hold numbers, times, strings or"),
     ],
 )
 def test_columns_that_cannot_be_observed(values: list[Any], words: str) -> None:

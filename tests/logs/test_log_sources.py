@@ -122,7 +122,9 @@ def test_csv_files_that_are_no_logs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no rows"):
         list(open_log(path, discount=0.9).batches())
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match=r"log.csv: 2 things are missing.*\n.*'reward'.*\n.*'obs'"):
+    with pytest.raises(
+        InputError, match=r"log.csv: 3 things are missing.*\n.*no target.*\n.*'reward'.*\n.*'obs'"
+    ):
         open_log(path, discount=0.9)
     other = tmp_path / "log.parquet"
     other.write_bytes(b"PAR1")

@@ -16,6 +16,7 @@ import pytest
 
 import steadytd as st
 from steadytd import InputError
+from steadytd.logs import check
 from steadytd.logs.log import Log, add_contents, ahead, open_log
 
 
@@ -55,7 +56,7 @@ def log_of(rows: int, bad: int | None = None) -> Log:
             "target_prob_pi": np.full(rows, 0.5),
         }
     )  # fmt: skip
-    return open_log(table, discount=0.9, batch_rows=10)
+    return open_log(lambda: table, discount=0.9, batch_rows=10)
 
 
 def test_a_pass_that_is_given_up_ends_its_threads() -> None:
@@ -71,7 +72,8 @@ def test_a_pass_that_is_given_up_ends_its_threads() -> None:
     assert not readers()
 
 
-def test_a_bad_row_ends_the_threads_too() -> None:
+def test_a_bad_row_ends_the_threads_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "LOOK", 10)  # rows that are checked when a file is opened
     batches = log_of(1000, bad=25).batches()
     assert [len(next(batches)) for _ in range(2)] == [10, 10]
     with pytest.raises(InputError, match="row 25"):

@@ -52,6 +52,60 @@ class InputError(ValueError):
         return visible(str(self.args[0]) if self.args else "", lines=True)
 
 
+class Faults(InputError):  # noqa: N818 (what it holds are errors)
+    """Several faults of one input, said at once. Each is caught, and then all are raised.
+
+    >>> faults = Faults("a.csv")
+    >>> for text in ("a.csv: no reward", "a.csv: no action."):
+    ...     with faults.caught():
+    ...         raise InputError(text)
+    >>> faults.remedy = "Name them."
+    >>> faults.check()
+    Traceback (most recent call last):
+    steadytd.base.errors.Faults: a.csv: 2 things are missing or wrong:
+      1. no reward.
+      2. no action.
+    Name them.
+    """
+
+    def __init__(self, where: str) -> None:
+        super().__init__(where)
+        self.found: list[InputError] = []
+        self.remedy = ""  # of them together
+
+    @contextmanager
+    def caught(self) -> Iterator[None]:
+        """Keep an `InputError`, and go on."""
+        try:
+            yield
+        except Faults as several:
+            self.found += several.found
+            self.remedy = several.remedy
+        except InputError as error:
+            if str(error) not in map(str, self.found):
+                self.found.append(error)
+
+    def add(self, text: str) -> None:
+        """Keep a fault of the input as a whole."""
+        self.found.append(InputError(f"{self.args[0]}: {text}"))
+
+    def check(self) -> None:
+        """Raise what was found, if anything was."""
+        if len(self.found) == 1 and not self.remedy:
+            raise self.found[0]
+        if self.found:
+            raise self
+
+    def __str__(self) -> str:
+        where = f"{self.args[0]}: "
+        if len(self.found) == 1:
+            return f"{self.found[0]} {self.remedy}"
+        texts = [str(error).removeprefix(where).rstrip(".") for error in self.found]
+        lines = "".join(f"\n  {i}. {text}." for i, text in enumerate(texts, 1))
+        end = f"\n{self.remedy}" if self.remedy else ""
+        return visible(f"{where}{len(texts)} things are missing or wrong:{lines}{end}", lines=True)
+
+
 def unknown(kind: str, name: object, known: Iterable[str], remedy: str = "") -> InputError:
     """An `InputError` for a name that is not in `known`, with the closest match if there is one.
 

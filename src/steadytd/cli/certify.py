@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytd.base.errors import InputError
+from steadytd.base.errors import Faults, InputError
 from steadytd.base.numbers import number
 from steadytd.cli.console import (
     WHOLE,
@@ -120,7 +120,7 @@ def certify(
         for one in eta or ():
             if not 0.0 <= one < float("inf"):
                 raise InputError(f"eta must be a finite number >= 0, got {one:g}.")
-        log = opened([problem], discount, target, columns, estimate)
+        log = opened([problem], discount, target, columns, estimate, Faults(problem))
         _certify_log(
             log, eta or [], as_json, discount=discount, features=features or "raw",
             behavior="estimate" if estimate else None,

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytd.base.errors import InputError, unknown
+from steadytd.base.errors import Faults, InputError, unknown
 from steadytd.cli.console import (
     WHOLE,
     Full,
@@ -176,7 +176,6 @@ def evaluate(
         given = "--address" if address is not None else "--checkpoint"
         raise InputError(f"{given} needs the engine dask, got '{engine}'; add --engine dask.")
     require_page(show_page, directory)
-    required = _requirement(require, margin, line)
     if no_figures:
         say("--no-figures is the default now; pictures as files come with --figures.")
     if sample and average_reward:
@@ -185,10 +184,14 @@ def evaluate(
         logs, discount = _sample(logs, discount)
     if not logs:
         raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
-    rewards = read_rewards(reward) if reward else None
-    log = opened(
-        logs, 1.0 if average_reward else discount, target, columns, estimate, unit, obs, rewards
-    )
+    faults, required, extent = Faults(logs[0]), None, None
+    with faults.caught():
+        required = _requirement(require, margin, line)
+    with faults.caught():
+        extent = ranged(reward_range)
+    rewards = read_rewards(reward or [], faults) or None
+    given = 1.0 if average_reward else discount
+    log = opened(logs, given, target, columns, estimate, faults, unit, obs, rewards, by)
     if required is not None and required.target not in log.targets:
         raise unknown("target", required.target, log.targets)
     if directory is not None:
@@ -199,7 +202,7 @@ def evaluate(
         e = do(
             log, discount=discount, average_reward=average_reward, features=features,
             learners=learner, rewards=rewards, by=by,
-            behavior="estimate" if estimate else None, reward_range=ranged(reward_range),
+            behavior="estimate" if estimate else None, reward_range=extent,
             horizon=horizon, nothing_hidden=nothing_hidden, engine=engine, address=address,
             checkpoint=checkpoint, threads=threads, seed=seed, progress=update,
         )  # fmt: skip
@@ -262,21 +265,30 @@ def opened(
     targets: list[str] | None,
     columns: list[str] | None,
     estimate: bool,
+    faults: Faults,
     unit: str | None = None,
     obs: list[str] | None = None,
-    rewards: object = None,
+    rewards: dict[str, Any] | None = None,
+    by: str | None = None,
 ) -> Log:
-    """The log, with its behaviour probabilities or the wish to estimate them."""
-    from steadytd.logs.log import open_log
-    from steadytd.logs.rewards import first_reward
+    """The log, with its behaviour probabilities or the wish to estimate them.
 
-    source = logs[0] if len(logs) == 1 else logs
-    own = mapped(columns) if rewards is None else first_reward(mapped(columns), rewards)
+    Its faults are raised together with those of the other options.
+    """
+    from steadytd.logs.log import open_log
+
+    chosen: list[str] | dict[str, str] | None = []
+    with faults.caught():
+        chosen = _targets(targets or [])
     names = [name for text in obs or [] for name in text.split(",") if name]
-    return open_log(
-        source, discount=discount, targets=_targets(targets or []), columns=own,
-        unit=unit, obs=names or None, needs=("action" if estimate else "behavior_prob",),
-    )  # fmt: skip
+    with faults.caught():
+        log = open_log(
+            logs[0] if len(logs) == 1 else logs, discount=discount, targets=chosen,
+            columns=mapped(columns, faults), unit=unit, obs=names or None, rewards=rewards,
+            needs=["action" if estimate else "behavior_prob", *([] if by is None else [by])],
+        )  # fmt: skip
+    faults.check()
+    return log
 
 
 def _targets(given: list[str]) -> list[str] | dict[str, str] | None:
@@ -315,23 +327,24 @@ def ranged(given: str | None) -> tuple[float, float] | None:
     return lo, hi
 
 
-def mapped(given: list[str] | None) -> dict[str, str | list[str]] | None:
+def mapped(given: list[str] | None, faults: Faults) -> dict[str, str | list[str]] | None:
     """The column map from its text form: name=column, name=first+second, comma in between.
 
-    >>> mapped(["obs=x+v,reward=r", "t=step"])
-    {'obs': ['x', 'v'], 'reward': 'r', 't': 'step'}
+    >>> mapped(["obs=x+v,reward=r", "t=step", "discount="], Faults("a.csv"))
+    {'obs': ['x', 'v'], 'reward': 'r', 't': 'step', 'discount': ''}
     """
     from steadytd.logs.columns import several
 
     found: dict[str, str | list[str]] = {}
     for piece in (part.strip() for text in given or [] for part in text.split(",")):
         name, equals, column = (word.strip() for word in piece.partition("="))
-        if not (name and equals and column):
-            raise InputError(f"--map must be name=column,name=column, got '{piece}'.")
-        if name in found:
-            raise InputError(f"--map gives '{name}' twice; leave one out.")
-        many = column.split("+") if several(name) else [column]
-        found[name] = many if len(many) > 1 else column
+        if not (name and equals):
+            faults.add(f"--map must be name=column,name=column, got '{piece}'")
+        elif name in found:
+            faults.add(f"--map gives '{name}' twice; leave one out")
+        else:
+            many = column.split("+") if several(name) else [column]
+            found[name] = many if len(many) > 1 else column
     return found or None
 
 

@@ -57,7 +57,7 @@ def monitor(
 
       steadytd monitor users.json day.csv --reward-range 0,1 --unit user --unit-episodes 5
     """
-    from steadytd.base.errors import InputError, visible
+    from steadytd.base.errors import Faults, InputError, visible
     from steadytd.evaluation.monitor import load_monitor
     from steadytd.evaluation.monitor import monitor as begin
 
@@ -80,7 +80,10 @@ def monitor(
         )
     else:
         m = begin(**given)
-    m.add(logs[0] if len(logs) == 1 else logs, targets=target, columns=mapped(columns))
+    faults = Faults(logs[0])
+    own = mapped(columns, faults)
+    faults.check()
+    m.add(logs[0] if len(logs) == 1 else logs, targets=target, columns=own)
     m.save(state)
     if as_json:
         print_json(m.to_dict())

@@ -381,6 +381,8 @@ def opened(
     batch_rows: int,
     unit: str | None = None,
     obs: Sequence[str] | None = None,
+    rewards: Mapping[str, Any] | None = None,
+    by: str | None = None,
 ) -> Log:
     """The log, opened; it has behaviour probabilities unless they are to be estimated."""
     estimating = _is_estimate(behavior)
@@ -394,10 +396,11 @@ def opened(
                 raise InputError(f"{name} of an open log cannot be changed; give it to open_log.")
         log = source
     else:
+        policy = ["action"] if estimating else [] if callable(known) else ["behavior_prob"]
         log = open_log(
             source, discount=discount, targets=targets, columns=columns, behavior=known,
-            unit=unit, obs=obs, batch_rows=batch_rows,
-            needs=("action",) if estimating else () if callable(known) else ("behavior_prob",),
+            unit=unit, obs=obs, rewards=rewards, batch_rows=batch_rows,
+            needs=policy if by is None else [*policy, by],
         )  # fmt: skip
     if not estimating:
         require_behavior(log)

@@ -54,7 +54,7 @@ from steadytd.features.auto import Observed, automatic, second_map
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.log import Log
 from steadytd.logs.policies import Policy
-from steadytd.logs.rewards import first_reward, reward_name, reward_weights, with_reward
+from steadytd.logs.rewards import reward_name, reward_weights
 from steadytd.logs.selection import require_disjoint
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
@@ -140,9 +140,7 @@ def evaluate(
     stated = _stated(reward_range, horizon, several)
     check_hidden(nothing_hidden, behavior)
     asked = [] if average_reward else requests(learners)
-    if rewards is not None and not isinstance(source, Log):
-        columns = first_reward(columns, rewards)
-    log = opened(source, discount, targets, columns, behavior, batch_rows, unit, obs)
+    log = opened(source, discount, targets, columns, behavior, batch_rows, unit, obs, rewards, by)
     if not log.targets:
         raise InputError(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
@@ -164,7 +162,7 @@ def evaluate(
     )  # fmt: skip
     found = {}
     for i, (name, weights) in enumerate(several.items()):
-        mine = log if weights is None else with_reward(log, weights)
+        mine = log if weights is None else log.with_reward(weights)
         kept = None if checkpoint is None else Path(checkpoint) / (f"reward-{i}" if i else "")
         single = partial(single, stated=stated[name], reward=weights)
         e = single(mine, asked=with_drl(asked), checkpoint=kept)

@@ -27,7 +27,6 @@ from steadytd.evaluation.evaluate import evaluate
 from steadytd.evaluation.result import Evaluation
 from steadytd.logs.columns import TARGET
 from steadytd.logs.log import open_log
-from steadytd.logs.rewards import first_reward
 from steadytd.logs.selection import frame_groups, rows_of
 
 NAME = "learned"
@@ -60,10 +59,11 @@ def evaluate_learning(
     if len(values) < folds:
         raise InputError(f"{len(values)} units cannot be dealt to {folds} folds; use fewer folds.")
     fold = (np.random.default_rng(seed).permutation(len(values)) % folds)[group]
-    if "rewards" in options:
-        columns = first_reward(columns, options["rewards"])
     known = inspect.signature(open_log).parameters
-    opening = {k: options.pop(k) for k in list(options) if k in known and k != "behavior"}
+    opening = {
+        k: options.pop(k) for k in list(options) if k in known and k not in ("behavior", "rewards")
+    }
+    opening["rewards"] = options.get("rewards")
     opening["columns"] = columns
     import pyarrow as pa
 

@@ -102,7 +102,7 @@ def decode(
         cursor = cursor._replace(unit=int(unit[-1]))
     weight = None
     if "keep_prob" in c:
-        keep = values.kept(chunk, c["keep_prob"], first, kept)
+        keep = values.kept_whole(chunk, c["keep_prob"], first, kept)
         weight, cursor = 1.0 / keep, cursor._replace(keep=float(keep[-1]))
     obs = _observations(chunk, schema)
     weighted = zip(schema.reward_weights, c["reward"].parts, strict=True)
@@ -204,7 +204,7 @@ def _probabilities(
     action: Numbers | None,
 ) -> tuple[dict[str, Floats], Floats | None, Floats | None]:  # fmt: skip
     """Of the logged actions under each target and the behaviour policy, and of all actions."""
-    most = float(np.finfo(np.float64).max) if schema.densities else 1.0
+    most = schema.most
     obs = ahead.table[: chunk.batch.num_rows]
     targets: dict[str, Floats] = {}
     behavior: Floats | None = None
@@ -224,7 +224,7 @@ def _probabilities(
             name = policy.logged_name
             found = policy.logged_at(chunk, obs, named, entries, most)
             if policy.target is None:
-                behavior = values.behavior_probabilities(chunk, name, found, most, targets)
+                behavior = values.behavior_probabilities(chunk, name, found, most)
             else:
                 targets[policy.target] = values.target_probabilities(chunk, name, found, most)
     every = np.stack(whole, axis=1) if whole and "probs" in fields else None

@@ -14,17 +14,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from steadytd.base.errors import InputError, unknown
+from steadytd.base.errors import Faults, InputError, listed, unknown
 from steadytd.logs.values import is_list
 
 ColumnMap = Mapping[str, str | Sequence[str]]
+
+
+Kind = Literal[
+    "whole number", "flag", "number", "discount", "kept", "probability", "logged probability",
+    "log-probability", "vector", "distribution", "action", "set", "unit", "time",
+    "seen",  # of an observation, of any type
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Meaning:
     """What a column of the schema holds."""
 
-    kind: Literal["whole number", "flag", "number", "vector", "action", "unit", "time"]
+    kind: Kind
     required: bool = False
     nullable: bool = False  # no row needs a value
 
@@ -47,12 +54,13 @@ SCHEMA = {
     "truncated": Meaning("flag"),
     "action": Meaning("action"),
     "next_obs": Meaning("vector", nullable=True),
-    "discount": Meaning("number"),
+    "discount": Meaning("discount"),
     "timestamp": Meaning("time"),
-    "allowed_actions": Meaning("vector"),
-    "keep_prob": Meaning("number"),
-    BEHAVIOR_WHOLE: Meaning("vector", nullable=True),
-    **dict.fromkeys((*BEHAVIOR, *BEHAVIOR_LOG), Meaning("number")),
+    "allowed_actions": Meaning("set"),
+    "keep_prob": Meaning("kept"),
+    BEHAVIOR_WHOLE: Meaning("distribution", nullable=True),
+    **dict.fromkeys(BEHAVIOR, Meaning("logged probability")),
+    **dict.fromkeys(BEHAVIOR_LOG, Meaning("log-probability")),
 }
 ALIASES: dict[str, tuple[str, ...]] = {  # beside those of the behaviour policy
     "episode_id": ("episode", "session_id", "session", "trajectory_id", "trajectory"),
@@ -67,10 +75,11 @@ ALIASES: dict[str, tuple[str, ...]] = {  # beside those of the behaviour policy
     "keep_prob": ("keep_probability", "sampling_prob", "inclusion_prob"),
 }
 BY_TARGET = {  # the name begins with this, and ends with that of a target
-    TARGET: Meaning("number"),
-    WHOLE: Meaning("vector"),
-    NEXT_WHOLE: Meaning("vector", nullable=True),
+    TARGET: Meaning("probability"),
+    WHOLE: Meaning("distribution"),
+    NEXT_WHOLE: Meaning("distribution", nullable=True),
 }
+SEVERAL = ("vector", "distribution")  # kinds that may stand in several columns, one per number
 
 
 @dataclass(frozen=True)
@@ -102,60 +111,69 @@ def meaning_of(name: str) -> Meaning | None:
 def several(name: str) -> bool:
     """Whether the schema's name may stand for several columns, one per number."""
     meaning = meaning_of(name)
-    return meaning is not None and meaning.kind == "vector"
+    return meaning is not None and meaning.kind in SEVERAL
 
 
-def find_columns(
-    file: str, schema: Any, column_map: ColumnMap | None, targets: Sequence[str] | None
-) -> Columns:
-    """The log's columns in the Arrow schema of a file; `targets=None` takes every target."""
-    finder = Finder(file, schema, dict(column_map or {}))
-    elsewhere = (*BEHAVIOR, *BEHAVIOR_LOG, "timestamp")  # of a timestamp the column t is made
-    plain = [finder.find(name) for name in SCHEMA if name not in elsewhere]
-    there = {column.name for column in plain if column is not None}
-    for name, meaning in SCHEMA.items():
-        if meaning.required and name not in there:
-            raise finder.missing(name)
-    found = [*plain, finder.behavior(), *finder.targets(targets)]
-    columns = {column.name: column for column in found if column is not None}
-    finder.refuse_misspelled(columns)
-    return columns
+def checked_map(file: str, present: Sequence[str], given: object, faults: Faults) -> ColumnMap:
+    """The column map; entries that cannot be used are faults, and name nothing."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {given!r}."
+        )
+    fine: dict[str, Any] = {}
+    for key, value in given.items():
+        fine[str(key)] = ""
+        with faults.caught():
+            _check_entry(file, present, str(key), value)
+            fine[str(key)] = value
+    return fine
+
+
+def _check_entry(file: str, present: Sequence[str], key: str, value: Any) -> None:
+    if meaning_of(key) is None:
+        by_target = [prefix + "<name>" for prefix in BY_TARGET]
+        raise unknown("name in the column map", key, (*SCHEMA, *by_target))
+    many = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
+    if not all(isinstance(name, str) for name in many):
+        raise InputError(f"the column map must give names of columns for '{key}', got {value!r}.")
+    if len(many) != 1 and not several(key):
+        raise InputError(f"the column map gives {len(many)} columns for '{key}'; name one.")
+    for name in many:
+        if name and name not in present and f"{name}_0" not in present:
+            hint = str(unknown("column", name, present)).removeprefix("unknown")
+            raise InputError(f"{file}: the column map says {key}={name}, but there is no{hint}")
+
+
+def find_columns(finder: Finder, targets: Sequence[str] | None, faults: Faults) -> Columns:
+    """The columns of the schema that there are in a file; `targets=None` takes every target."""
+    found: list[Column | None] = []
+    for name in SCHEMA:
+        if name not in (*BEHAVIOR, *BEHAVIOR_LOG):
+            with faults.caught():
+                found.append(finder.find(name))
+    found.append(finder.behavior())
+    with faults.caught():
+        known = finder.targets() if targets is None else targets
+        for name in known:
+            with faults.caught():
+                found += finder.target(name)
+    return {column.name: column for column in found if column is not None}
 
 
 class Finder:
     """Looks up the schema's names in one file, through the column map."""
 
-    def __init__(self, file: str, schema: Any, column_map: dict[str, str | Sequence[str]]) -> None:
+    def __init__(self, file: str, schema: Any, column_map: ColumnMap) -> None:
         self.file, self.schema, self.map = file, schema, column_map
         self.present = Counter(schema.names)  # in the file's order
-        for key, value in column_map.items():
-            if meaning_of(str(key)) is None:
-                by_target = [prefix + "<name>" for prefix in BY_TARGET]
-                raise unknown("name in the column map", key, (*SCHEMA, *by_target))
-            many = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
-            if not all(isinstance(name, str) for name in many):
-                raise InputError(
-                    f"the column map must give names of columns for '{key}', got {value!r}."
-                )
-            if len(many) != 1 and not several(key):
-                raise InputError(f"the column map gives {len(many)} columns for '{key}'; name one.")
-            for name in many:
-                if name and name not in self.present and f"{name}_0" not in self.present:
-                    raise self.missing(name, f"the column map says {key}={name}, but ")
-        twice = [name for name, times in self.present.items() if times > 1]
+        twice = [f"'{name}'" for name, times in self.present.items() if times > 1]
         if twice:
-            raise InputError(f"{file}: two columns are named '{twice[0]}'; rename one of them.")
-
-    def missing(self, name: str, why: str = "") -> InputError:
-        """The error for a column that is not there."""
-        hint = str(unknown("column", name, self.present)).removeprefix("unknown")
-        return InputError(
-            f"{self.file}: {why}there is no{hint} If it has another name, "
-            f"say so in the column map: columns={{'{name}': 'its name'}}, or --map {name}=its_name."
-        )
+            raise InputError(f"{file}: several columns are named {listed(twice)}; rename them.")
 
     def find(self, name: str) -> Column | None:
-        """The column, or None where an optional one is missing."""
+        """The column, or None where there is none."""
         meaning = meaning_of(name)
         assert meaning is not None
         mapped = self.map.get(name, name)
@@ -170,7 +188,7 @@ class Finder:
     def _parts(self, name: str, meaning: Meaning) -> tuple[str, ...]:
         if name in self.present:
             return (name,)
-        return self._numbered(name) if meaning.kind == "vector" else ()
+        return self._numbered(name) if meaning.kind in SEVERAL else ()
 
     @cached_property
     def stems(self) -> set[str]:
@@ -201,37 +219,35 @@ class Finder:
         first = BEHAVIOR_LOG[0] if column.name in BEHAVIOR_LOG else BEHAVIOR[0]
         return Column(first, column.parts, column.meaning)
 
-    def targets(self, wanted: Sequence[str] | None) -> list[Column | None]:
-        """The columns of each target: of the logged action, of all actions, or both."""
+    def targets(self) -> list[str]:
+        """The names of all targets, of which there must be one."""
         known = self._known_targets()
-        if wanted is None and not known:
+        if not known:
             raise InputError(
                 f"{self.file}: there is no target policy; add a column '{TARGET}<name>' with the "
                 f"target's probability of the logged action, or '{WHOLE}<name>' with those of all "
                 "actions, or give targets={'name': function}."
             )
-        for name in wanted or ():
-            if name not in known:
-                hint = str(unknown("target", name, known)) if known else "the log has no targets."
-                raise InputError(f"{self.file}: there is no column '{TARGET}{name}' ({hint[:-1]}).")
-        chosen = known if wanted is None else wanted
-        if any(not name.strip() for name in chosen):
+        return known
+
+    def target(self, name: str) -> list[Column | None]:
+        """The columns of a target: of the logged action, of all actions, and of the next ones."""
+        known = self._known_targets()
+        if name not in known:
+            hint = str(unknown("target", name, known)) if known else "the log has no targets."
+            raise InputError(f"{self.file}: there is no column '{TARGET}{name}' ({hint[:-1]}).")
+        if not name.strip():
             raise InputError(
                 f"{self.file}: a target needs a name, got a column '{TARGET}' or '{WHOLE}' "
                 f"without one; call it '{TARGET}new', for instance."
             )
-        found: list[Column | None] = []
-        for name in chosen:
-            logged, whole, after = (self.find(prefix + name) for prefix in BY_TARGET)
-            if logged is None and whole is None:
-                raise self.missing(TARGET + name)
-            if after is not None and whole is None:
-                raise InputError(
-                    f"{self.file}: there is '{NEXT_WHOLE}{name}' but no '{WHOLE}{name}'; give the "
-                    "probabilities of all actions in both."
-                )
-            found += [logged, whole, after]
-        return found
+        logged, whole, after = (self.find(prefix + name) for prefix in BY_TARGET)
+        if after is not None and whole is None:
+            raise InputError(
+                f"{self.file}: there is '{NEXT_WHOLE}{name}' but no '{WHOLE}{name}'; give the "
+                "probabilities of all actions in both."
+            )
+        return [logged, whole, after]
 
     def _known_targets(self) -> list[str]:
         """The targets of all columns and of the column map, in their order.
@@ -248,12 +264,15 @@ class Finder:
                 found[re.sub(r"_\d+$", "", name) if numbered else name] = True
         return list(found)
 
-    def refuse_misspelled(self, columns: Columns) -> None:
-        """A column that is nearly an optional one would silently not be used."""
+    def refuse_misspelled(self, columns: Columns, lacking: Sequence[str], faults: Faults) -> None:
+        """A column that is nearly an optional one would silently not be used.
+
+        That those of `lacking` are missing is said elsewhere.
+        """
         logged = {BEHAVIOR[0], BEHAVIOR_LOG[0]}
         optional = {*(name for name, m in SCHEMA.items() if not m.required)} - {"timestamp"}
         optional -= {*BEHAVIOR[1:], *BEHAVIOR_LOG[1:]}
-        given = {*columns, *self.map, *(logged if logged & columns.keys() else ())}
+        given = {*columns, *self.map, *lacking, *(logged if logged & columns.keys() else ())}
         nearly = {
             f"next_{TARGET}{name.removeprefix(WHOLE)}": f"next_{name}"
             for name in columns
@@ -264,8 +283,8 @@ class Finder:
             close = difflib.get_close_matches(column, sorted(optional), n=1, cutoff=0.88)
             name = nearly.get(column) or next(iter(close), "")
             if name and name not in given:
-                raise InputError(
-                    f"{self.file}: column '{column}' looks like '{name}', which is missing. If it "
-                    f"is, rename it or map it: columns={{'{name}': '{column}'}}, or --map "
-                    f"{name}={column}. If not, map '{name}' to '' (nothing)."
+                faults.add(
+                    f"column '{column}' looks like '{name}', which is missing. If it is, rename it "
+                    f"or map it: columns={{'{name}': '{column}'}}, or --map {name}={column}. If "
+                    f"not, map '{name}' to '' (nothing)."
                 )

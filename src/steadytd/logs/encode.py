@@ -139,6 +139,24 @@ def numbers_of(chunk: Chunk, name: str, kind: Kind) -> tuple[Floats, Bools]:
     return found, np.isnan(found)
 
 
+def moments(chunk: Chunk, name: str) -> Floats:
+    """Steps or times as numbers, to put rows in order; texts are read as times."""
+    import pyarrow as pa
+
+    column = chunk.batch.column(name)
+    if kind_of(column.type) == "level":
+        try:
+            column = texts(column).cast(pa.timestamp("us"))
+        except pa.ArrowException:
+            raise values.wrong_type(chunk.file, name, "numbers or times", column.type) from None
+    kind: Kind = "number" if values.is_number(column.type) else "time"
+    made = chunk._replace(batch=pa.record_batch([column], names=[name]))
+    found, gone = numbers_of(made, name, kind)
+    rule, remedy = "every row needs a time", "fill it in, or drop the episode"
+    values.require(chunk, name, ~gone, np.full(len(found), "none"), rule, remedy)
+    return found
+
+
 def _microseconds(column: Any) -> Any:
     """Dates, times of day, timestamps and durations as whole numbers."""
     import pyarrow as pa

@@ -20,13 +20,14 @@ from steadytd.base.numbers import count, whole
 from steadytd.base.random import OBSERVATIONS, Reservoir
 from steadytd.logs import values
 from steadytd.logs.batch import LogBatch, decode
-from steadytd.logs.columns import ColumnMap
+from steadytd.logs.check import Wanted, check_type
+from steadytd.logs.columns import SCHEMA, Column, ColumnMap
 from steadytd.logs.order import Cursor, cuts
 from steadytd.logs.policies import Policy
 from steadytd.logs.schema import LogSchema, understand
 from steadytd.logs.sources import open_source
 from steadytd.logs.sources.source import Chunk, LogSource
-from steadytd.logs.units import distinct
+from steadytd.logs.units import distinct, named_column
 
 OPTIONAL = frozenset({"action", "behavior_prob", "target_prob", "probs"})
 AHEAD = 2  # batches that are made before they are needed
@@ -218,6 +219,21 @@ class Log:
             return f"{chunk.file}, row {chunk.row}"
         raise InputError(f"the log has no row {row}.")
 
+    def with_reward(self, weights: Mapping[str, float]) -> Log:
+        """The log with this sum of columns as its reward."""
+        import pyarrow as pa
+
+        meaning = SCHEMA["reward"]
+        for name in weights:
+            column = named_column(self.source, name, "rewards", meaning)
+            for file, schema in zip(self.source.files, self.source.schemas, strict=True):
+                check_type(file, schema, column)
+        columns = {**self.schema.columns, "reward": Column("reward", tuple(weights), meaning)}
+        own = tuple(weights.values())
+        schema = replace(self.schema, columns=columns, reward_weights=own)
+        source = self.source.with_types(dict.fromkeys(weights, pa.float64()))
+        return replace(self, source=source, schema=schema, left_out=None)
+
     def reads(self) -> dict[str, object]:
         """All that decides the batches but for the contents, functions included."""
         units = None if self.unit_values is None else self.unit_values.to_pylist()
@@ -244,27 +260,29 @@ def open_log(
     unit: str | None = None,
     extra: Mapping[str, Literal["number", "level"]] | None = None,
     obs: Sequence[str] | None = None,
+    rewards: Mapping[str, Any] | None = None,
     needs: Sequence[str] = (),
     batch_rows: int = 65_536,
 ) -> Log:
     """Open a log: a path, glob, directory or list of paths, a data frame or a Minari data set.
 
     Or a function without arguments that opens a reader of Arrow batches, or a pyarrow dataset.
-    `obs` names columns of any kind that are the observation. `discount` may be left out where
-    the log has a column of that name. `targets` are names of `target_prob_<name>` or
-    `target_probs_<name>` columns (default: all), or a dictionary of names of columns, fitted
-    models (with `predict_proba` and `classes_`) and functions: `obs [n, k] -> probabilities [n,
-    actions]`, or `(obs [n, k], action [n]) -> probability [n]`; `behavior` is such a function
-    for the policy that made the log, in place of a column. `columns` maps the names of the
-    schema to the log's own; `needs` are optional ones that must be there, too. What was assumed
-    is in `Log.notes`. `unit` is a column that says which episodes belong together (one user's,
-    one patient's), in whatever order; its values are read once. `extra` are further columns to
-    carry in the batches: numbers, or levels (texts, categories), which are numbered.
+    `obs` names columns of any kind that are the observation. `rewards` are those of `evaluate`; the
+    log has the first of them. `discount` may be left out where the log has a column of that name.
+    `targets` are names of `target_prob_<name>` or `target_probs_<name>` columns (default: all), or
+    a dictionary of names of columns, fitted models (with `predict_proba` and `classes_`) and
+    functions: `obs -> probabilities [n, actions]`, or `(obs, action [n]) -> probability [n]`, where
+    `obs` are numbers [n, k], or the columns named by `obs`; `behavior` is such a function for the
+    policy that made the log, in place of a column. `columns` maps the names of the schema to the
+    log's own; `needs` are optional ones, or columns of the log, that must be there, too. Faults
+    that the first rows show are said all at once. What was assumed is in `Log.notes`. `unit` is a
+    column that says which episodes belong together (one user's, one patient's), in whatever order;
+    its values are read once. `extra` are further columns to carry in the batches: numbers, or
+    levels (texts, categories), which are numbered.
     """
     rows = whole("batch_rows", batch_rows, 1)
-    opened, schema = understand(
-        open_source(source), discount, targets, columns, behavior, unit, extra, obs, needs
-    )
+    wanted = Wanted(discount, targets, columns, behavior, unit, extra or {}, obs, rewards, needs)
+    opened, schema = understand(open_source(source), wanted)
     own, notes = schema.columns.get("discount"), list(schema.notes)
     if discount is not None and own is not None:
         notes.append(f"the log's column '{own}' is used; the discount {discount:g} is not.")

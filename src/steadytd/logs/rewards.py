@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from steadytd.base.errors import InputError
-from steadytd.logs.columns import SCHEMA, Column, ColumnMap
-from steadytd.logs.log import Log
-from steadytd.logs.schema import check_types
-from steadytd.logs.units import named_column
+from steadytd.base.errors import Faults, InputError
 
 SIGNS = {"+": 1.0, "-": -1.0}
 
@@ -46,10 +41,10 @@ def _weights(name: str, how: Any) -> dict[str, float]:
     return {str(column): float(w) for column, w in given.items()}
 
 
-def read_rewards(texts: Sequence[str]) -> dict[str, Any]:
+def read_rewards(texts: Sequence[str], faults: Faults) -> dict[str, Any]:
     """From the command line: `revenue:+`, `churn:-` or `profit:revenue=1,cost=-0.5`.
 
-    >>> read_rewards(["churn:-", "profit:revenue=1,cost=-0.5"])
+    >>> read_rewards(["churn:-", "profit:revenue=1,cost=-0.5"], Faults("a.csv"))
     {'churn': '-', 'profit': {'revenue': 1.0, 'cost': -0.5}}
     """
     found: dict[str, Any] = {}
@@ -57,42 +52,17 @@ def read_rewards(texts: Sequence[str]) -> dict[str, Any]:
         name, _, how = (part.strip() for part in text.rpartition(":"))
         try:
             pairs = [part.split("=") for part in how.split(",")]
-            found[name] = how if how in SIGNS else {c.strip(): float(w) for c, w in pairs}
+            weights = how if how in SIGNS else {c.strip(): float(w) for c, w in pairs}
         except ValueError:
             name = ""
         if not name:
-            raise InputError(
-                "a reward must be NAME:+, NAME:- or NAME:COLUMN=WEIGHT,COLUMN=WEIGHT, got "
-                f"'{text}'."
-            )
-    if len(found) < len(texts):
-        raise InputError("a reward is given twice; leave one out.")
+            form = "NAME:+, NAME:- or NAME:COLUMN=WEIGHT,COLUMN=WEIGHT"
+            faults.add(f"a reward must be {form}, got '{text}'")
+        elif name in found:
+            faults.add(f"the reward '{name}' is given twice; leave one out")
+        else:
+            found[name] = weights
     return found
-
-
-def first_reward(columns: ColumnMap | None, rewards: object) -> ColumnMap:
-    """The column map with a column of the first reward: a log has to have one to be opened."""
-    weights = next(iter(reward_weights(rewards).values()))
-    return {**(columns or {}), "reward": next(iter(weights))}
-
-
-def with_reward(log: Log, weights: Mapping[str, float]) -> Log:
-    """The log with this sum of columns as its reward."""
-    meaning = SCHEMA["reward"]
-    for name in weights:
-        column = named_column(log.source, name, "reward", meaning)
-        for file, schema in zip(log.source.files, log.source.schemas, strict=True):
-            check_types(file, schema, {"reward": column})
-    import pyarrow as pa
-
-    both = Column("reward", tuple(weights), meaning)
-    schema = replace(
-        log.schema,
-        columns={**log.schema.columns, "reward": both},
-        reward_weights=tuple(weights.values()),
-    )
-    source = log.source.with_types(dict.fromkeys(weights, pa.float64()))
-    return replace(log, source=source, schema=schema, left_out=None)
 
 
 def reward_name(name: str, weights: Mapping[str, float]) -> str:

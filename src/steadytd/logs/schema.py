@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
 from steadytd.logs import values
+from steadytd.logs.check import EXTRA, Wanted, checked, discount_of
 from steadytd.logs.columns import (
     BEHAVIOR,
     BEHAVIOR_LOG,
@@ -20,18 +21,13 @@ from steadytd.logs.columns import (
     TARGET,
     WHOLE,
     Column,
-    ColumnMap,
     Columns,
-    Meaning,
-    file_names,
-    find_columns,
 )
 from steadytd.logs.intake import size_of, take_in
-from steadytd.logs.policies import Inputs, Model, Policy, PolicySource, check_functions, is_model
+from steadytd.logs.policies import Inputs, Model, PolicySource, is_model
+from steadytd.logs.rewards import reward_weights
 from steadytd.logs.sources.source import LogSource
-from steadytd.logs.units import named_column
 
-EXTRA = "extra "  # and a name: a further column that is carried in batches
 POLICY_COLUMNS = (BEHAVIOR[0], BEHAVIOR_LOG[0], BEHAVIOR_WHOLE)
 
 
@@ -52,6 +48,11 @@ class LogSchema:
     obs_names: tuple[str, ...] = ()  # of the numbers of an observation, where columns were named
     actions: tuple[str | float, ...] = ()  # by their numbers, where they were numbered here
     notes: tuple[str, ...] = ()  # what was assumed of the table
+
+    @property
+    def most(self) -> float:
+        """The largest that a probability may be."""
+        return values.LARGEST_DENSITY if self.densities else 1.0
 
     @property
     def policies(self) -> tuple[PolicySource, ...]:
@@ -108,99 +109,51 @@ class LogSchema:
             )
 
 
-def understand(
-    source: LogSource,
-    discount: float | None,
-    targets: Sequence[str] | Mapping[str, Policy] | None,
-    column_map: ColumnMap | None,
-    behavior: Policy | None,
-    unit: str | None = None,
-    extra: Mapping[str, Literal["number", "level"]] | None = None,
-    obs: Sequence[str] | None = None,
-    needs: Sequence[str] = (),
-) -> tuple[LogSource, LogSchema]:
-    """The source with its types decided, and what its columns mean."""
-    check_functions(targets, behavior)
-    given = take_in(source, column_map, obs, targets, needs)
-    source = given.prepared()
-    policies = targets if isinstance(targets, Mapping) else {}
-    functions = {
-        name: PolicySource(
-            name,
-            function=Model(one, given.actions) if is_model(one) else one,
-            inputs=Inputs.of(
-                f"the target '{name}'", one, given.named, source.schemas[0], given.after
-            ),
-        )
-        for name, one in policies.items()
-        if not isinstance(one, str)
-    }
-    names = None if targets is None else [name for name in targets if name not in functions]
-    found = [
-        find_columns(file, schema, given.columns, names)
-        for file, schema in zip(source.files, source.schemas, strict=True)
-    ]
-    if unit is not None:
-        own = named_column(source, unit, "unit", Meaning("unit"))
-        found = [{"unit": own, **one} for one in found]
-    for name, kind in (extra or {}).items():
-        use = EXTRA + name
-        own = named_column(source, name, use, Meaning("number" if kind == "number" else "unit"))
-        found = [{**one, use: own} for one in found]
-    columns = found[0]
-    needed = [one.inputs.names for one in functions.values() if one.inputs is not None]
-    read = {name for names in needed for name in names}  # with their own values
-    types = _types(columns).items()
-    source = source.with_types({k: v for k, v in types if k not in read or v != "string"})
-    for file, schema, other in zip(source.files, source.schemas, found, strict=True):
-        if other != columns:
-            differ = sorted(set(file_names(other)) ^ set(file_names(columns)))
-            raise InputError(
-                f"'{file}' has other columns than '{source.files[0]}' ({', '.join(differ)}); "
-                "all files of a log must have the same columns."
-            )
-        check_types(file, schema, columns)
+def understand(source: LogSource, wanted: Wanted) -> tuple[LogSource, LogSchema]:
+    """The source with all columns of a log, and what they mean."""
+    table = checked(source, wanted)
+    by_model = [policy for policy in wanted.policies.values() if is_model(policy)]
+    source = take_in(table, by_model)
+    file, columns = table.file, table.columns
     width = size_of(source, columns["obs"])
     if width < 1:
         raise InputError(
-            f"{source.files[0]}: column '{columns['obs']}', row 0 (counted from 0): an observation "
-            "needs at least one number, got none; log observations as lists of one length."
+            f"{file}: column '{columns['obs']}', row 0 (counted from 0): an observation needs at "
+            "least one number, got none; log observations as lists of one length."
         )
     _check_sizes(source, columns, width)
+
+    def called(name: str | None, policy: Any) -> PolicySource:
+        found = PolicySource(name, function=policy)
+        inputs = Inputs.of(found.label, policy, table.obs, source.schemas[0], table.after)
+        function = Model(policy, table.actions) if is_model(policy) else policy
+        return replace(found, function=function, inputs=inputs)
+
+    logged = [n.removeprefix(p) for n in columns for p in (TARGET, WHOLE) if n.startswith(p)]
+    get, policies = columns.get, wanted.policies
+    targets = tuple(
+        called(name, policies[name])
+        if name in policies
+        else PolicySource(name, get(TARGET + name), get(WHOLE + name), get(NEXT_WHOLE + name))
+        for name in dict.fromkeys(logged if wanted.targets is None else wanted.targets)
+    )
+    behavior = PolicySource(None, get(BEHAVIOR[0]) or get(BEHAVIOR_LOG[0]), get(BEHAVIOR_WHOLE))
+    weights = [] if wanted.rewards is None else [*reward_weights(wanted.rewards).values()]
     schema = LogSchema(
         columns=columns,
         width=width,
         dtype=_dtype(source, columns["obs"]),
-        discount=_discount(source.files[0], discount, columns),
-        targets=_targets(columns, functions, targets),
-        behavior=PolicySource(
-            None,
-            columns.get(BEHAVIOR[0]) or columns.get(BEHAVIOR_LOG[0]),
-            columns.get(BEHAVIOR_WHOLE),
-        ),
+        discount=discount_of(file, wanted.discount, columns),
+        targets=targets,
+        behavior=behavior if wanted.behavior is None else called(None, wanted.behavior),
         numeric_actions=_all_actions(source, columns, _is_numeric),
-        densities=_all_actions(source, columns, _is_continuous),
-        obs_names=() if given.encoding is None else given.encoding.names,
-        actions=given.actions,
-        notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in given.notes),
+        densities=_all_actions(source, columns, values.is_continuous),
+        reward_weights=tuple(weights[0].values()) if weights else (1.0,),
+        obs_names=() if table.encoding is None else table.encoding.names,
+        actions=table.actions,
+        notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in table.notes),
     )
-    if behavior is not None:
-        inputs = Inputs.of("behavior", None, given.named, source.schemas[0], given.after)
-        schema = replace(schema, behavior=PolicySource(None, function=behavior, inputs=inputs))
     return source, _with_actions(source, schema)
-
-
-def _targets(
-    columns: Columns, functions: Mapping[str, PolicySource], given: Iterable[str] | None
-) -> tuple[PolicySource, ...]:
-    """Functions, and columns of the others: as they were given, or in the order of the log."""
-    logged = [n.removeprefix(p) for n in columns for p in (TARGET, WHOLE) if n.startswith(p)]
-    get = columns.get
-    return tuple(
-        functions.get(name)
-        or PolicySource(name, get(TARGET + name), get(WHOLE + name), get(NEXT_WHOLE + name))
-        for name in dict.fromkeys(logged if given is None else given)
-    )
 
 
 def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
@@ -241,54 +194,6 @@ def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
     return replace(schema, targets=tuple(targets), behavior=behavior, n_actions=n_actions)
 
 
-def _discount(file: str, discount: float | None, columns: Columns) -> float | None:
-    """The discount of all rows; None where the log has a column of its own, which goes before."""
-    if discount is not None:
-        if isinstance(discount, bool) or not isinstance(discount, int | float):
-            raise InputError(f"discount must be a number in [0, 1], got {discount!r}.")
-        if not 0.0 <= discount <= 1.0:
-            raise InputError(f"discount must lie in [0, 1], got {discount}; try 0.99.")
-    if "discount" in columns:
-        return None
-    if discount is None:
-        raise InputError(
-            f"{file}: no discount is given and there is no column 'discount'; give a number in "
-            "[0, 1]: discount=0.99, or --discount 0.99."
-        )
-    return float(discount)
-
-
-def _types(columns: Columns) -> dict[str, Any]:
-    """The Arrow type of each column by what it means, for files that have none."""
-    import pyarrow as pa
-
-    types = {"whole number": pa.int64(), "flag": pa.bool_(), "unit": pa.string()}
-    return {
-        part: types.get(column.meaning.kind, pa.float64())
-        for column in sorted(columns.values(), key=lambda column: column.meaning.kind != "unit")
-        for part in column.parts  # one that is a number, too, is read as a number
-        if column.meaning.kind != "action"
-    }
-
-
-def check_types(file: str, schema: Any, columns: Columns) -> None:
-    """Columns of numbers hold numbers: known from the schema, before any row is read."""
-    for column in columns.values():
-        for name in column.parts if column.meaning.kind not in ("action", "unit") else ():
-            kind = schema.field(name).type
-            if column.meaning.nullable and str(kind) == "null":
-                continue  # a frame in which no row has a value
-            if column.meaning.kind != "vector":
-                expected, fine = "numbers", values.is_number(kind)
-            elif len(column.parts) > 1 and values.is_list(kind):
-                expected, fine = "numbers, as one of several columns", False
-            else:
-                expected = "numbers or lists of numbers"
-                fine = values.is_number(values.item_type(kind))
-            if not fine:
-                raise values.wrong_type(file, name, expected, kind)
-
-
 def _check_sizes(source: LogSource, columns: Columns, width: int) -> None:
     """Fixed sizes of lists agree with the first file's; a damaged size could fill the memory."""
     found = [columns[name] for name in ("obs", "next_obs") if name in columns]
@@ -322,10 +227,3 @@ def _all_actions(source: LogSource, columns: Columns, test: Callable[[Any], bool
 
 def _is_numeric(kind: Any) -> bool:
     return values.is_number(values.item_type(kind))
-
-
-def _is_continuous(kind: Any) -> bool:
-    """Whether actions are fractions or lists: their probabilities may then be densities."""
-    import pyarrow.types as pt
-
-    return values.is_list(kind) or bool(pt.is_floating(kind))

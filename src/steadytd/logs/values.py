@@ -7,7 +7,7 @@ column is named by its name in the file, or by a `Column`, whose text is that na
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ Matrix = NDArray[Any]  # float32 or float64, [n, k]
 
 LEAST = 1e-100  # behaviour's probability of a logged action: ratios must stay finite
 LARGEST = 1e30  # of a reward: samples are kept in single precision
+LARGEST_DENSITY = float(np.finfo(np.float64).max)
 SLACK = 1e-6  # a float32 softmax may end a little above 1: taken as 1
 
 
@@ -81,6 +82,21 @@ def item_type(kind: Any) -> Any:
     return getattr(kind, "storage_type", kind).value_type if is_list(kind) else kind
 
 
+def width(column: Any, parts: int = 1) -> int:
+    """How many numbers a row of an Arrow array has: by its type, or by the first row."""
+    if parts > 1 or str(column.type) == "null":
+        return parts if parts > 1 else 0
+    size = list_size(column.type)
+    return len(column[0].as_py() or ()) if size is None else size
+
+
+def is_continuous(kind: Any) -> bool:
+    """Whether actions are fractions or lists: their probabilities may then be densities."""
+    import pyarrow.types as pt
+
+    return is_list(kind) or bool(pt.is_floating(kind))
+
+
 def list_size(kind: Any) -> int | None:
     """How many numbers a value has by its type; None where lists may have any length."""
     if not is_list(kind):
@@ -105,6 +121,11 @@ def numbers(chunk: Chunk, column: object) -> Numbers:
     return _numbers(chunk, column, _plain(chunk.batch.column(str(column))))
 
 
+def floats(chunk: Chunk, column: object) -> Floats:
+    """A column of numbers without nulls as float64."""
+    return numbers(chunk, column).astype(np.float64)
+
+
 def whole_numbers(chunk: Chunk, column: object) -> Longs:
     """A column of whole numbers as int64; whole numbers that are stored as floats will do."""
     array = numbers(chunk, column)
@@ -125,7 +146,7 @@ def flags(chunk: Chunk, column: object) -> Bools:
 
 def rewards(chunk: Chunk, column: object) -> Floats:
     """Rewards, which are finite and not too large for single precision."""
-    array = numbers(chunk, column).astype(np.float64)
+    array = floats(chunk, column)
     require(
         chunk, column, np.isfinite(array), array, "must be finite", "correct it or drop the episode"
     )
@@ -136,21 +157,26 @@ def rewards(chunk: Chunk, column: object) -> Floats:
 
 def discounts(chunk: Chunk, column: object) -> Floats:
     """Discounts, which lie in [0, 1]."""
-    array = numbers(chunk, column).astype(np.float64)
+    array = floats(chunk, column)
     fine = (array >= 0.0) & (array <= 1.0)
     require(chunk, column, fine, array, "a discount must lie in [0, 1]", "correct it")
     return array
 
 
-def kept(chunk: Chunk, column: object, first: Bools, before: float) -> Floats:
-    """Probabilities with which rows were stored: in (0, 1], and one for all rows of an episode.
-
-    `before` is that of the row before the chunk. A row that was dropped leaves a gap in its
-    episode, and no weight of the others fills it.
-    """
-    array = numbers(chunk, column).astype(np.float64)
+def kept(chunk: Chunk, column: object) -> Floats:
+    """Probabilities with which rows were stored: in (0, 1]."""
+    array = floats(chunk, column)
     fine = (array > LEAST) & (array <= 1.0)
     require(chunk, column, fine, array, "must lie in (0, 1]", "correct it")
+    return array
+
+
+def kept_whole(chunk: Chunk, column: object, first: Bools, before: float) -> Floats:
+    """The same, one for all rows of an episode; `before` is that of the row before the chunk.
+
+    A row that was dropped leaves a gap in its episode, and no weight of the others fills it.
+    """
+    array = kept(chunk, column)
     same = first | (array == np.append(before, array[:-1]))
     rule = "must be the same in all rows of an episode, since weights cannot fill gaps between rows"
     require(chunk, column, same, array, rule, "keep or drop whole episodes")
@@ -289,7 +315,7 @@ def _lists(chunk: Chunk, name: str, width: int, what: str) -> Matrix:
     return flat.reshape(-1, width)
 
 
-# Probabilities. `most` is the largest that one may be: 1, or for densities the largest float.
+# Probabilities. `most` is the largest that one may be.
 
 
 def target_probabilities(chunk: Chunk, column: object, values: Floats, most: float) -> Floats:
@@ -300,9 +326,7 @@ def target_probabilities(chunk: Chunk, column: object, values: Floats, most: flo
     return np.minimum(values, most)
 
 
-def behavior_probabilities(
-    chunk: Chunk, column: object, values: Floats, most: float, targets: Mapping[str, Floats]
-) -> Floats:
+def behavior_probabilities(chunk: Chunk, column: object, values: Floats, most: float) -> Floats:
     """Behaviour probabilities of logged actions, in (0, 1]; densities are finite."""
     index = first_false((values > LEAST) & (values <= most + SLACK))
     if index is None:
@@ -315,14 +339,6 @@ def behavior_probabilities(
         )  # fmt: skip
     if value != 0:
         raise _out_of_range(chunk, column, index, value, "(0", most)
-    for target, probability in targets.items():
-        if probability[index] > 0:
-            raise fault(
-                chunk, column, index, f"the target '{target}' takes the logged action with "
-                f"probability {probability[index]:.6g}, so the behaviour's must be above 0", value,
-                "the log says nothing about this target: correct the probability, or leave the "
-                "target out",
-            )  # fmt: skip
     remedy = "an action that was taken cannot have probability 0: correct it"
     raise fault(chunk, column, index, _range(most, "(0"), value, remedy)
 

@@ -6,17 +6,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from steadytd.logs.sources.source import Chunk, LogSource
 
 State = dict[str, Any]  # what makers remember from one chunk to the next
 
 
 class Made(NamedTuple):
-    """A column that is made: of which columns, its Arrow type, and how."""
+    """A column that is made: of which columns, its Arrow type, and how: an array, [n] or [n, k].
+
+    A row of NaN is null. A maker that follows the rows remembers things in a `State`, too.
+    """
 
     needs: tuple[str, ...]
     kind: Any
-    make: Callable[[Chunk, State], Any]
+    make: Callable[..., NDArray[Any]]
+    follows: bool = False
+
+    def column(self, chunk: Chunk, state: State) -> Any:
+        """The Arrow array for the rows of a chunk."""
+        import pyarrow as pa
+
+        found = self.make(chunk, state) if self.follows else self.make(chunk)
+        if found.ndim == 1:
+            return pa.array(found)
+        gone = pa.array(np.isnan(found).all(axis=1))
+        return pa.FixedSizeListArray.from_arrays(pa.array(found.ravel()), type=self.kind, mask=gone)
 
 
 @dataclass(frozen=True)
@@ -72,7 +89,7 @@ class PreparedSource(LogSource):
         state: State = {}
         for chunk in self.raw.read(plain, begin, end, batch_rows):
             columns = [
-                self.made[name].make(chunk, state)
+                self.made[name].column(chunk, state)
                 if name in self.made
                 else chunk.batch.column(name)
                 for name in names

@@ -26,7 +26,9 @@ class StreamSource(LogSource):
     def of(cls, source: Any) -> StreamSource:
         """A function without arguments, or a pyarrow dataset."""
         if hasattr(source, "scanner"):
-            return cls.opened(lambda names: source.scanner(columns=names), "the dataset")
+            return cls.opened(
+                lambda names: source.scanner(columns=names and list(names)), "the dataset"
+            )
         return cls.opened(lambda names: source(), "the stream")
 
     @classmethod
