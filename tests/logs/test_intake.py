@@ -251,3 +251,27 @@ def test_strange_columns_are_read(name: str) -> None:
 def test_columns_that_cannot_be_observed(values: list[Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         read(open_log(pd.DataFrame({**ODD, "odd": values}), obs=["odd"], discount=1.0))
+
+
+def test_tables_that_mislead_say_so(tmp_path: Path) -> None:
+    frame = pd.DataFrame(ODD)
+    with pytest.raises(InputError, match="several columns are named 'basket' and 'member'; rename"):
+        open_log(pd.concat([frame, frame[["basket", "member"]]], axis=1), discount=1.0)
+    many = pd.concat([frame] * 100, ignore_index=True)
+    many["when"] = pd.date_range("2026-01-01", periods=400).astype(str)
+    log = open_log(many, obs=["when", "segment"], discount=1.0)
+    assert [note for note in log.notes if "says little" in note] == [
+        "'when' says little: 100 % of its values are joined (dates in texts should be made times, "
+        "and names of rows left out)."
+    ]
+    percent = frame.assign(pscore=[50.0] * 4, discount=[20, 0, 5, 10])
+    with pytest.raises(InputError) as caught:
+        open_log(percent, obs=["basket"])
+    assert "got 50; correct it (per cent: divide by 100" in str(caught.value)
+    assert "in [0, 1], got 20; correct it, or map 'discount' to ''" in str(caught.value)
+    gaps = frame.assign(reward=[0.0, None, None, 1.0])
+    with pytest.raises(InputError, match=r"^the frame: column 'reward', row 1 .*null; fill it in"):
+        open_log(gaps, obs=["basket"], discount=1.0, rewards={"reward": "+"})
+    frame.assign(reward=[True, False, True, True]).to_csv(tmp_path / "log.csv", index=False)
+    found = read(open_log(tmp_path / "log.csv", obs=["basket", "member"], discount=1.0))
+    assert found["reward"].tolist() == [1.0, 0.0, 1.0, 1.0]

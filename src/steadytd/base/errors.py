@@ -78,12 +78,16 @@ class Faults(InputError):  # noqa: N818 (what it holds are errors)
         """Keep an `InputError`, and go on."""
         try:
             yield
-        except Faults as several:
-            self.found += several.found
-            self.remedy = several.remedy
         except InputError as error:
-            if str(error) not in map(str, self.found):
-                self.found.append(error)
+            self.keep(error)
+
+    def keep(self, error: InputError) -> None:
+        """Keep an error, or the several that it is; none twice."""
+        if isinstance(error, Faults):
+            self.remedy = error.remedy
+        for one in error.found if isinstance(error, Faults) else [error]:
+            if str(one) not in map(str, self.found):
+                self.found.append(one)
 
     def add(self, text: str) -> None:
         """Keep a fault of the input as a whole."""
@@ -99,7 +103,7 @@ class Faults(InputError):  # noqa: N818 (what it holds are errors)
     def __str__(self) -> str:
         where = f"{self.args[0]}: "
         if len(self.found) == 1:
-            return f"{self.found[0]} {self.remedy}"
+            return f"{str(self.found[0]).rstrip('.')}. {self.remedy}"
         texts = [str(error).removeprefix(where).rstrip(".") for error in self.found]
         lines = "".join(f"\n  {i}. {text}." for i, text in enumerate(texts, 1))
         end = f"\n{self.remedy}" if self.remedy else ""

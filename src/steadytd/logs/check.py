@@ -358,11 +358,10 @@ def _types(table: Table, own: Columns) -> dict[str, Any]:
     }
     for name in table.obs:  # a number that looks whole in the first rows may not stay so
         kind = encode.kind_of(table.kind(name))
-        if kind == "number" and not pa.types.is_boolean(table.kind(name)):
-            typed[name] = pa.float64()
-        elif kind == "level":
-            typed[name] = pa.string()
-    return typed
+        if kind in ("number", "level"):
+            typed[name] = pa.float64() if kind == "number" else pa.string()
+    flags = [one.name for one in table.source.schemas[0] if pa.types.is_boolean(one.type)]
+    return {k: v for k, v in typed.items() if k not in flags or v == pa.string()}
 
 
 def check_type(file: str, schema: Any, column: Column) -> None:
@@ -402,10 +401,10 @@ def _check_rows(source: LogSource, columns: Columns, faults: Faults) -> None:
         names = list(dict.fromkeys(part for column in some for part in column.parts))
         for chunk in source.read(names, 0, end, LOOK_BATCH):
             for column in [one for one in some if one in pending]:
-                n = len(faults.found)
-                with faults.caught():
+                try:
                     check_values(chunk, column, most)
-                if len(faults.found) > n:
+                except InputError as error:
+                    faults.keep(error)
                     pending.remove(column)
 
     try:

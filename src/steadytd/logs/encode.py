@@ -25,6 +25,7 @@ from steadytd.logs.sources.source import Chunk, LogSource
 from steadytd.logs.units import texts
 
 RARE = 0.01  # share of rows below which levels are joined: at most 100 levels are left
+MOSTLY = 0.5  # share of joined values from which on a column says little
 MOST_LEVELS = 1_000_000  # different texts, from which on a column is taken to name rows
 MICROSECONDS = 86_400e6  # of a day
 BATCH = 1 << 18  # rows read at a time
@@ -42,7 +43,7 @@ class Coded:
     mean: float = 0.0  # of the numbers
     origin: int = 0  # of times: the first, in microseconds
     levels: tuple[str, ...] = ()
-    joined: bool = False  # the last level stands for all others
+    joined: float = 0.0  # share of the values whose levels are joined: the last one stands for them
 
     @property
     def names(self) -> list[str]:
@@ -50,7 +51,7 @@ class Coded:
         own = [self.column]
         if self.kind == "level":
             own = [f"{self.column}={level}" for level in self.levels]
-            own += [f"{self.column}: other levels"] * self.joined
+            own += [f"{self.column}: other levels"] * (self.joined > 0.0)
         return own + [f"{self.column} is missing"] * self.missing
 
     def fill(self, chunk: Chunk, out: Floats) -> None:
@@ -119,6 +120,12 @@ class Encoding:
         rare = [f"'{part.column}'" for part in self.parts if part.joined]
         if rare:
             yield f"levels in fewer than 1 % of the rows are joined: {', '.join(rare)}"
+        for part in self.parts:
+            if part.joined > MOSTLY:
+                yield (
+                    f"'{part.column}' says little: {100 * part.joined:.0f} % of its values are "
+                    "joined (dates in texts should be made times, and names of rows left out)"
+                )
 
 
 def numbers_of(chunk: Chunk, name: str, kind: Kind) -> tuple[Floats, Bools]:
@@ -222,8 +229,9 @@ def fit(source: LogSource, names: Sequence[str]) -> Encoding:
         missing = seen[name].pop(None, 0)
         part = Coded(name, kind, missing > 0)
         if kind == "level":
+            rare = [n for n in seen[name].values() if n < RARE * rows]
             often = sorted(str(text) for text, n in seen[name].items() if n >= RARE * rows)
-            part = replace(part, levels=tuple(often), joined=len(often) < len(seen[name]))
+            part = replace(part, levels=tuple(often), joined=sum(rare) / (rows - missing))
         else:
             mean = total[name] / (rows - missing)
             if kind == "time":

@@ -159,7 +159,8 @@ def discounts(chunk: Chunk, column: object) -> Floats:
     """Discounts, which lie in [0, 1]."""
     array = floats(chunk, column)
     fine = (array >= 0.0) & (array <= 1.0)
-    require(chunk, column, fine, array, "a discount must lie in [0, 1]", "correct it")
+    remedy = "correct it, or map 'discount' to '' (nothing) if the column is something else"
+    require(chunk, column, fine, array, "a discount must lie in [0, 1]", remedy)
     return array
 
 
@@ -352,7 +353,10 @@ def _range(most: float, least: str) -> str:
 def _out_of_range(
     chunk: Chunk, column: object, index: int, value: float, least: str, most: float
 ) -> InputError:
-    remedy = "correct it (densities need a column 'action' of real numbers: see docs/logs.md)"
+    remedy = (
+        "correct it (per cent: divide by 100; densities need a column 'action' of real numbers: "
+        "see docs/logs.md)"
+    )
     if value < 0:
         remedy = "it looks like a log-probability: give it as action_logp, or take exp"
     return fault(chunk, column, index, _range(most, least), value, remedy)

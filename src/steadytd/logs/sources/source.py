@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, listed
 
 UNIT = 65_536  # rows of a frame that count as a stretch
 
@@ -84,16 +85,24 @@ class MemorySource(LogSource):
         """Take over a frame through the Arrow protocol, without a copy where possible."""
         import pyarrow as pa
 
-        names = getattr(frame, "columns", ())  # Polars ends the process at such a name
+        arrow = isinstance(frame, pa.Table | pa.RecordBatch)
+        names = frame.schema.names if arrow else getattr(frame, "columns", ())
+        # Polars ends the process at such a name
         odd = next((str(name) for name in names if "\x00" in str(name)), None)
         if odd is not None:
             raise InputError(
                 f"the frame has a column {odd!r}; a name must not contain a NUL character."
             )
+        twice = [f"'{name}'" for name, times in Counter(map(str, names)).items() if times > 1]
+        if twice:
+            raise InputError(f"the frame: several columns are named {listed(twice)}; rename them.")
         try:
             table = frame if isinstance(frame, pa.Table) else pa.table(frame)
         except Exception as error:
-            raise InputError(f"the frame cannot be turned into Arrow: {error}.") from error
+            raise InputError(
+                f"the frame cannot be turned into Arrow: {error}; give every column one type, as "
+                "pandas.to_numeric and pandas.to_datetime do."
+            ) from error
         views = [pa.types.is_string_view(one.type) for one in table.schema]  # of Polars; not sorted
         if any(views):
             table = table.cast(pa.schema([
