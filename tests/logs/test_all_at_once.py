@@ -26,7 +26,7 @@ MAP = {"episode_id": "visit", "action": "shown", "terminated": "end", "behavior_
 ARGUMENTS: dict[str, Any] = {
     "obs": ["segment", "basket"], "columns": MAP, "targets": {"rule": "rule"}, "discount": 0.9,
 }  # fmt: skip
-NUMBER, FRACTION = "must hold numbers, got the type", "must be a whole number below 2^63, got 1.5;"
+NUMBER, FRACTION = "must hold numbers, got text", "must be a whole number below 2^63, got 1.5;"
 
 # columns in place of good ones (None: dropped), arguments in place of good ones, what is said
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {

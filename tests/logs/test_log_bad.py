@@ -287,7 +287,7 @@ def test_text_where_numbers_belong(name: str) -> None:
     text = pa.array(["x"] * len(table))
     table = table.set_column(table.column_names.index(name), name, text)
     with pytest.raises(
-        InputError, match=rf"column '{name}' must hold numbers( or times)?, got the type string"
+        InputError, match=rf"column '{name}' must hold numbers( or times)?, got text"
     ):
         open_log(table, discount=None)
     wide = as_table(good_rows())

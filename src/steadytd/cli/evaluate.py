@@ -190,6 +190,8 @@ def evaluate(
     with faults.caught():
         extent = ranged(reward_range)
     rewards = read_rewards(reward or [], faults) or None
+    if reward and not rewards:
+        faults.check()  # without any reward the log would look as if it lacked one
     given = 1.0 if average_reward else discount
     log = opened(logs, given, target, columns, estimate, faults, unit, obs, rewards, by)
     if required is not None and required.target not in log.targets:

@@ -10,7 +10,6 @@ import numpy as np
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError, visible
 from steadytd.logs import values
-from steadytd.logs.encode import is_text
 from steadytd.logs.sources.source import Chunk
 from steadytd.logs.units import texts
 
@@ -24,7 +23,7 @@ def item_texts(column: Any) -> Any:
     """A column of lists of actions, or of texts with several actions, as lists."""
     import pyarrow.compute as pc
 
-    if is_text(column.type):
+    if values.is_text(column.type):
         return pc.split_pattern(column, SEPARATOR)
     return column
 
@@ -36,7 +35,7 @@ def action_levels(file: str, seen: Any, policies: Sequence[Any], least: int = 0)
     """
     own = [one for model in policies for one in np.asarray(model.classes_).tolist()]
     found: set[Any]
-    if is_text(seen.type):
+    if values.is_text(seen.type):
         found = {*seen.to_pylist(), *map(str, own)}
     else:
         strange = next((one for one in own if isinstance(one, str)), None)
@@ -104,5 +103,5 @@ def distinct_actions(column: Any) -> Any:
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    found = texts(column) if is_text(kind) else column
+    found = texts(column) if values.is_text(kind) else column
     return found.drop_null().unique()

@@ -300,7 +300,7 @@ def _proposals(table: Table, lacking: Sequence[str]) -> str:
             "reward": (pt.is_integer, pt.is_floating, pt.is_boolean, pt.is_decimal),
             "behavior_prob": (pt.is_floating, pt.is_decimal),
             "terminated": (pt.is_boolean, pt.is_integer),
-        }.get(name, (pt.is_integer, pt.is_dictionary, encode.is_text))
+        }.get(name, (pt.is_integer, pt.is_dictionary, values.is_text))
         left = (item for item in free.items() if item[0] not in found.values())
         some = [one for one, kind in left if any(test(kind) for test in fits)]
         close = difflib.get_close_matches(name, some, n=1, cutoff=0.6)
@@ -381,7 +381,7 @@ def check_type(file: str, schema: Any, column: Column) -> None:
             expected = "numbers, times, strings or levels"
             fine = encode.kind_of(kind) is not None
         elif meaning.kind == "set":
-            expected, fine = "lists or strings", values.is_list(kind) or encode.is_text(kind)
+            expected, fine = "lists or strings", values.is_list(kind) or values.is_text(kind)
         elif meaning.kind == "action":
             fine = True
         if not fine:

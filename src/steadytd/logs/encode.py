@@ -185,19 +185,11 @@ def kind_of(kind: Any) -> Kind | None:
     """What a column of an Arrow type is for an observation; None: it can be none."""
     import pyarrow.types as pt
 
-    if pt.is_dictionary(kind) or is_text(kind):
+    if pt.is_dictionary(kind) or values.is_text(kind):
         return "level"
     if pt.is_temporal(kind):
         return None if pt.is_interval(kind) else "time"
     return "number" if values.is_number(kind) else None
-
-
-def is_text(kind: Any) -> bool:
-    """Whether an Arrow type holds texts."""
-    import pyarrow.types as pt
-
-    tests = (pt.is_string, pt.is_large_string, pt.is_string_view)
-    return any(test(kind) for test in tests)
 
 
 def fit(source: LogSource, names: Sequence[str]) -> Encoding:

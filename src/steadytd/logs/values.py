@@ -77,6 +77,13 @@ def is_number(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type holds texts."""
+    import pyarrow.types as pt
+
+    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
+
+
 def item_type(kind: Any) -> Any:
     """The type of a list's items; of anything else, the type itself."""
     return getattr(kind, "storage_type", kind).value_type if is_list(kind) else kind
@@ -108,8 +115,9 @@ def list_size(kind: Any) -> int | None:
 def wrong_type(file: str, name: str, expected: str, kind: Any) -> InputError:
     """The error for a column of the wrong type."""
     return InputError(
-        f"{file}: column '{name}' must hold {expected}, got the type {kind}; convert the column, "
-        "or name another in the column map."
+        f"{file}: column '{name}' must hold {expected}, got "
+        f"{'text' if is_text(kind) else f'the type {kind}'}; convert the column, or name another "
+        "in the column map."
     )
 
 

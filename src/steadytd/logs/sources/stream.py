@@ -67,6 +67,7 @@ def _reader(open_: Callable[[Sequence[str] | None], Any], names: Any, label: str
 
     with users_own(f"{label}, when it was opened,"):
         found = open_(names)
+        found = found.scanner() if hasattr(found, "scanner") else found
         found = found.to_reader() if hasattr(found, "to_reader") else found
         if isinstance(found, pa.RecordBatchReader):
             return found
