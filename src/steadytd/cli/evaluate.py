@@ -192,8 +192,8 @@ def evaluate(
     rewards = read_rewards(reward or [], faults) or None
     if reward and not rewards:
         faults.check()  # without any reward the log would look as if it lacked one
-    given = 1.0 if average_reward else discount
-    log = opened(logs, given, target, columns, estimate, faults, unit, obs, rewards, by)
+    own = 1.0 if average_reward else discount
+    log = opened(logs, own, target, columns, estimate, faults, unit, obs, rewards, by)
     if required is not None and required.target not in log.targets:
         raise unknown("target", required.target, log.targets)
     if directory is not None:
