@@ -96,8 +96,8 @@ def test_a_scan_is_called_a_scan(features: int) -> None:
     figures = dict.fromkeys(("path", "eigenvalues", "states"), nothing)
     none = Table("", (), [])
     shown = page("certify.html", c=c, thresholds=none, learners=learners_table(c), findings=[],
-                 path=none, cures=None, figures=figures, verdict="", first=(), command="",
-                 adaptive="",
+                 path=none, cures=None, curve=None, figures=figures, verdict="", first=(),
+                 command="", adaptive="",
                  moves="[]", start=0, last=0)  # fmt: skip
     assert ("searched for by a" in shown) is (features > 40)
     assert "variance of the traces" in shown
@@ -125,12 +125,13 @@ def test_page(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         what = str(random_problem(2, states=40, features=5).save(tmp_path / "wide.npz"))
     out = tmp_path / "out"
     assert call(monkeypatch, "certify", what, "--out", str(out)) == 0
-    pictures = {
-        f"{n}.{k}" for n in ("eigenvalues", "path", "states") for k in ("svg", "png", "pdf")
-    }
+    names = {"eigenvalues", "path", "states"}
+    if st.certify(what).expected() is not None:
+        names |= {"curve"}
+    pictures = {f"{n}.{k}" for n in names for k in ("svg", "png", "pdf")}
     assert {p.name for p in out.iterdir()} == pictures | {"certificate.html"}
     shown = read_page((out / "certificate.html").read_text(encoding="utf-8"))
-    assert set(shown.figures) == {"eigenvalues", "path", "states"}
+    assert set(shown.figures) == names
     assert {link for link in shown.links if not link.startswith("#")} == pictures
     assert "recommended" in shown.text
 

@@ -22,7 +22,7 @@ EXACT = [
     ("three_state", "perturbed_td:alpha=0.1,eta=0.6,power=0.7,delay=20"),
     ("baird", "tdc:alpha=0.02,ratio=4"),
     ("theta2theta", "td:alpha=0.1"),
-    ("three_state", "nstep_td:alpha=0.03,n=3"),
+    ("three_state", "nstep_td:alpha=0.005,n=3"),
     ("baird", "nstep_td:alpha=0.003,n=2,power=0.6,delay=10"),
     ("baird", "truncated_etd:alpha=0.001,n=2"),
     ("random_walk", "per_etd:alpha=0.05,b=3"),

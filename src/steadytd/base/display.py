@@ -40,6 +40,7 @@ class Displayable(InNotebooks):
         learners: Sequence[Any] | Mapping[Any, str] | str | None = None,
         problems: Sequence[str] | Mapping[str, str] | str | None = None,
         columns: int | None = None,
+        expected: bool | None = None,
         font_size: float | None = None,
         width: float | None = None,
     ) -> Any:
@@ -47,10 +48,13 @@ class Displayable(InNotebooks):
 
         Of a run or a study, `learners` says which are drawn, in this order; a dictionary gives them
         other names: `{"td": "TD", "tdc": "TDC"}`. Of a study, `problems` does the same for its
-        panels, of which `columns` stand side by side. For print, `width` is that of each panel and
-        `font_size` that of all texts, in points; notes below titles are then left to the caption.
+        panels, of which `columns` stand side by side. With `expected`, a run is drawn with the
+        learning curves that theory expects, where these are exact and quickly found. For print,
+        `width` is that of each panel and `font_size` that of all texts, in points; notes below
+        titles are then left to the caption.
         """
         given = {"learners": learners, "problems": problems, "columns": columns}
+        given["expected"] = expected
         return _renderer().chart(self, width, font_size, given)
 
     def report(self, path: str | Path) -> Path:

@@ -53,6 +53,14 @@ def certify(
             "FILE.py:LAW:key=value; the file is run.",
         ),
     ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            **WHOLE,
+            help="Also say what error the learners asked about have after so many steps; "
+            "one without alpha gets the best for them.",
+        ),
+    ] = None,
     policy: Annotated[
         int | None,
         typer.Option(**WHOLE, help="Which target policy of a problem, if there are several."),
@@ -96,6 +104,8 @@ def certify(
 
       steadytd certify three_state --eta 0.5 --proof proof.json
 
+      steadytd certify baird --learner tdc:ratio=4 --steps 10000
+
       steadytd certify collision:seed=7
 
       steadytd certify mine.npz --learner my_laws.py:my_law --json
@@ -112,6 +122,7 @@ def certify(
                 "--out": (directory is not None, "for its pictures use steadytd evaluate --out"),
                 "--policy": (policy is not None, "use --target"),
                 "--learner": (bool(learner), "use steadytd evaluate --learner"),
+                "--steps": (steps is not None, LEAVE),
                 "--cures": (cures, LEAVE),
                 "--alpha": (alpha is not None, LEAVE),
                 "--proof": (proof is not None, LEAVE),
@@ -136,11 +147,14 @@ def certify(
             "--estimate-behavior": (estimate, LEAVE),
         },
     )
+    if steps is not None and not learner:
+        raise InputError("--steps is about learners: name one with --learner, or leave it out.")
     if proof is not None:
         _write_proof(problem, eta or [], policy or 0, proof)
     if directory is not None:
         require_writable(directory)
     from steadytd.report.certificate.page import answer, rest, write_certificate
+    from steadytd.report.learning_curve import parts as sentence
     from steadytd.theory.certificate import certify as do
 
     etas, page = eta or [], None
@@ -148,10 +162,12 @@ def certify(
         c = do(problem, policy or 0)
         runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
         asked = [_asked(c, text) for text in learner or ()]
+        curves = [c.learning_curve(x, steps=steps) for x in learner or () if steps is not None]
         document = c.to_dict(etas, cures=cures) if as_json else {}
         parts = [] if as_json else answer(c, etas, cures=cures)
         parts += [] if as_json or alpha is None else [_single_runs(runs, alpha)]
         parts += [_asked_table(asked)] if asked and not as_json else []
+        parts += [] if as_json else [line for curve in curves for line in sentence(curve)]
         others = rest(c, cures=cures) if full and not as_json else []
         if directory is not None:
             status.update("drawing")
@@ -160,6 +176,8 @@ def certify(
             )
     if as_json:
         at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
+        for row, curve in zip(asked, curves, strict=False):
+            row["curve"] = curve.to_dict()
         print_json(document | at | ({"asked": asked} if asked else {}))
     else:
         print_answer(parts, others, full)

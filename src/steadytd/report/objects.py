@@ -24,7 +24,7 @@ from steadytd.engine.learner import Learner, OnlineLearner
 from steadytd.evaluation.monitor import Monitor
 from steadytd.evaluation.result import Evaluation
 from steadytd.mdp.problem import Problem
-from steadytd.report import run
+from steadytd.report import learning_curve, run
 from steadytd.report.certificate import page as certificate
 from steadytd.report.certificate.figures import path_chart
 from steadytd.report.evaluation.figures import decisions_chart, values_chart
@@ -47,6 +47,7 @@ from steadytd.studies.analysis.summary import MEASURES
 from steadytd.studies.results import StudyResults
 from steadytd.studies.study import Study
 from steadytd.theory.certificate import Certificate
+from steadytd.theory.learning_curve import LearningCurve
 
 SMALL = {"width": 420, "height": 200}  # pixels of a chart in a notebook
 Parts = Sequence[Line | Table | str]
@@ -193,8 +194,9 @@ def learner_parts(learner: Learner) -> Parts:
     return [first, Table(str(learner), ("name", ">value", "meaning"), rows)]
 
 
-def _run_chart(r: Result, learners: Chosen | None = None) -> Any:
-    return run.run_chart(r) if learners is None else run.run_chart(*some_learners(r, learners))
+def _run_chart(r: Result, learners: Chosen | None = None, expected: bool = False) -> Any:
+    some, names = (r, []) if learners is None else some_learners(r, learners)
+    return run.run_chart(some, names, expected)
 
 
 # Certificates
@@ -318,10 +320,16 @@ def _online_frame(a: OnlineLearner) -> Any:
 
 
 VIEWS: dict[type, View] = {
-    Result: View(run.answer, _run_chart, run.write_run, lambda r: r.summary, ("learners",)),
+    Result: View(
+        run.answer, _run_chart, run.write_run, lambda r: r.summary, ("learners", "expected")
+    ),
     Certificate: View(
         lambda c: [*certificate.answer(c), *certificate.finding_lines(c)],
         path_chart, certificate.write_certificate, _certificate_frame,
+    ),
+    LearningCurve: View(
+        learning_curve.parts, learning_curve.learning_curve_chart,
+        learning_curve.write_learning_curve, lambda curve: curve.table,
     ),
     Evaluation: View(answer, _evaluation_chart, write_evaluation, lambda e: e.values),
     Monitor: View(monitor_parts, monitor_chart, write_monitor, lambda m: m.history),

@@ -27,6 +27,7 @@ from steadytd.report.figures import (
     save_figures,
     styled,
 )
+from steadytd.report.learning_curve import expected_layers
 from steadytd.report.live import live, untitled
 from steadytd.report.pages import page
 from steadytd.report.palette import looks
@@ -153,11 +154,11 @@ def part_of(some: int, runs: Sequence[str]) -> str:
     return f"{some} of {len(runs)} runs"
 
 
-def run_chart(r: Result, names: Sequence[str] = ()) -> Any:
+def run_chart(r: Result, names: Sequence[str] = (), expected: bool = False) -> Any:
     """Error over steps; a line ends where a run of it overflows, with a sign at the top.
 
     The band is the 95 % interval of the mean (with one seed there is none). `names` are those of
-    the learners in the picture.
+    the learners in the picture. With `expected`, learning curves known before the run are thin.
     """
     names = list(names) or labels(r)
     points = _points(r, names)
@@ -173,13 +174,20 @@ def run_chart(r: Result, names: Sequence[str] = ()) -> Any:
     many = len(r.seeds) > 1
     note = f"mean of {len(r.seeds)} runs, {interval_note(axis.log)}" if many else "one run"
     note += least_note(p["mean"] for p in points)
+    notes, layers = [note], []
+    if expected and (curves := {names[i]: curve for i, curve in r.expected.items()}):
+        notes.append(
+            "thin: expected error, the root mean square; its shade reaches down to the bias"
+        )
+        layers = expected_layers(curves, axis)
     return curves_chart(
         drawn,
         looks(dict(zip(names, (learner.name for learner in r.learners), strict=True))),
         axis._replace(low=max(axis.low, LEAST)),
-        heading(r.problem.name, note),
+        heading(r.problem.name, notes if layers else note),
         band=("low", "high") if many else None,
         points=points,
+        layers=layers,
     )
 
 
@@ -211,7 +219,7 @@ def write_run(r: Result, out: str | Path, *, command: str = "", pictures: bool =
     All of them appear together, or none does. Without `pictures` the picture is in the page only.
     """
     with filling(out) as made:
-        chart = styled(run_chart(r))
+        chart = styled(run_chart(r, expected=True))
         save_figures({"curves": chart} if pictures else {}, made)
         r.write(made)
         html = page(

@@ -36,6 +36,7 @@ from steadytd.runs.outcome import (
     worst,
     zero_error,
 )
+from steadytd.theory.learning_curve import LearningCurve, exact_curve
 
 if TYPE_CHECKING:
     from steadytd.runs.lanes import SeedResult
@@ -237,6 +238,16 @@ class Result(Displayable):
             return ""
         example = f"with seed {first} " if len(set(found.values())) > 1 else ""
         return example + found[first]
+
+    @cached_property
+    def expected(self) -> dict[int, LearningCurve]:
+        """The learning curves of learners by place, where they are exact and known in a moment."""
+        p = self.problem
+        if self.family or not isinstance(p, Problem) or p.n_policies > 1:
+            return {}
+        steps = int(self.steps[-1])
+        found = {i: exact_curve(p, x, steps, quick=True) for i, x in enumerate(self.learners)}
+        return {i: curve for i, curve in found.items() if curve is not None}
 
     def _forecast(self, learner: Learner, seed: int) -> Forecast:
         """What theory knows of a learner on what a seed ran on."""

@@ -25,6 +25,7 @@ from steadytd.theory.advice import advise
 from steadytd.theory.analysis import Analysis
 from steadytd.theory.cure import Cure
 from steadytd.theory.cures import cures_of
+from steadytd.theory.learning_curve import LearningCurve, exact_curve
 from steadytd.theory.proof.make import prove
 from steadytd.theory.reading import closes
 from steadytd.theory.recommend import CODE, overview, recommended
@@ -97,6 +98,20 @@ class Certificate(Displayable, Analysis):
         if cures:
             return self._of_all_cures
         return next((finding for finding in self.advice if finding.code == CODE), None)
+
+    def expected(self, *, cures: bool = False) -> LearningCurve | None:
+        """The learning curve of the recommended learner, to twice its horizon.
+
+        None where none is recommended or it is solved, and where the curve is not exact or takes
+        more than a moment.
+        """
+        use = self.recommended(cures=cures)
+        if use is None or use.numbers["instead_of"] or use.numbers["decay_steps"] is None:
+            return None
+        found = use.numbers
+        learner = self.resolved(found["learner"], **found["params"], alpha=found["alpha"])
+        steps = 2 * found["decay_steps"]
+        return exact_curve(self.problem, learner, steps, self.policy, quick=True)
 
     @cached_property
     def _of_all_cures(self) -> Finding | None:

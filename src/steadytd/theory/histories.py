@@ -104,23 +104,25 @@ class Chain(NamedTuple):
     first: Longs
 
     @staticmethod
-    def of(problem: Problem, learner: Learner, policy: int) -> Chain | None:
-        """None where a step is not affine, or too much is remembered."""
+    def of(
+        problem: Problem, learner: Learner, policy: int, pairs: int = MOST_PAIRS
+    ) -> Chain | None:
+        """None where a step is not affine, or there are more than so many pairs."""
         law = learner.law
         if law.block or law.action_values or learner.averaged:
             return None
         walker, states = Walker(problem, learner, policy), np.arange(problem.n_states)
         if not can_be_read(law, learner.values):
-            return _walked(walker, np.flatnonzero(problem.start), problem.n_states)
+            return _walked(walker, problem, min(pairs, MOST_PAIRS))
         maps = Maps.of(problem, learner, policy, np.ones(problem.n_states))
         each = enumerate(zip(maps.B, maps.c, strict=True))
         affine = all(walker.maps_by(e, walker.nothing, B, c) for e, (B, c) in each)
         return Chain(maps, states) if affine else None
 
 
-def _walked(walker: Walker, begin: Longs, n_states: int) -> Chain | None:
+def _walked(walker: Walker, problem: Problem, most: int) -> Chain | None:
     """The chain of all pairs that are met from the first states on."""
-    leaving = [np.flatnonzero(walker.s == s).tolist() for s in range(n_states)]
+    leaving = [np.flatnonzero(walker.s == s).tolist() for s in range(problem.n_states)]
     number: dict[Any, int] = {}
     pairs: list[tuple[int, Memory]] = []
 
@@ -131,7 +133,7 @@ def _walked(walker: Walker, begin: Longs, n_states: int) -> Chain | None:
             pairs.append((s, memory))
         return number[key]
 
-    first = np.zeros(n_states, dtype=np.int64)
+    begin, first = np.flatnonzero(problem.start), np.zeros(problem.n_states, dtype=np.int64)
     first[begin] = [place(s, walker.nothing) for s in begin.tolist()]
     onward: list[list[tuple[int, tuple[str, ...]]]] = []  # by transition: to where, and how
     for s, before in pairs:  # grows on the way
@@ -139,7 +141,7 @@ def _walked(walker: Walker, begin: Longs, n_states: int) -> Chain | None:
         for e in leaving[s]:
             still = walker.take(e, before, walker.zero)[0]
             after, image = walker.take(e, before, walker.probe)
-            if after.key is None or after.key != still.key or len(pairs) > MOST_PAIRS:
+            if after.key is None or after.key != still.key or len(pairs) > most:
                 return None
             onward[-1].append((place(int(walker.t[e]), after), _texts(image.tolist())))
     alike = _alike([s for s, _ in pairs], onward)

@@ -30,6 +30,7 @@ import scipy.linalg
 from scipy.sparse import coo_array, csr_array
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import count, number, whole
 from steadytd.base.parallel import single_threaded
@@ -55,6 +56,7 @@ MOST_DENSE = 1500  # those that are left on the space that is reached: matrices 
 MOST_REDUCED = 300  # of that space; without a small one, all numbers are kept
 INSIDE = 1e-7  # relative part of a vector outside a space that is rounding
 MOST_STEPS = 200_000  # of a decaying step size, taken one by one
+QUICK_MOMENTS, QUICK_STEPS = 1000, 20_000  # of curves beside others: about half a second each
 LEAST_MOVE, MOST_MOVE = 1e-3, 1e3  # by all steps, and by one, of a step size that is tried
 TRIED = 8  # step sizes on a grid in every power of ten, before the best is refined
 REFINED = 3  # minima on the grid, the lowest ones: each may be near the least of all
@@ -68,13 +70,13 @@ INSTEAD = "run it instead: st.run(problem, [learner], steps=..., seeds=200)"
 COLUMNS = ("error", "spread", "bias", "stderr")
 
 
-@dataclass(frozen=True, eq=False)
-class LearningCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class LearningCurve(Displayable):
     """Expected error, spread and bias of a learner after so many steps.
 
     They are exact if `runs` is 0, and else estimated from so many runs: then `stderr` is the
     standard error of `error`. `error` is the root of the mean squared error over runs, error^2 =
-    bias^2 + spread^2. `limit` is the error of the fixed point, None where there is none.
+    bias^2 + spread^2. `limit` is the error of the fixed point, None where no stable one is known.
     """
 
     problem: str
@@ -128,7 +130,7 @@ class LearningCurve:
         if not np.isfinite(end):
             return f"the error grows beyond all numbers within {steps}"
         if self.limit is None:
-            return f"error {number(end)} after {steps}; there is no fixed point"
+            return f"error {number(end)} after {steps}; no stable fixed point is known"
         reached = self.reaches()
         if reached is None:
             limit = number(self.limit)
@@ -162,16 +164,21 @@ class MomentRecursion:
     """The vector u of all moments of a learner on a problem, and the matrices of a step."""
 
     @staticmethod
-    def of(problem: Problem, learner: Learner, policy: int) -> MomentRecursion | None:
-        """None where the moments do not close, or are too many."""
+    def of(
+        problem: Problem, learner: Learner, policy: int, most: int = MOST_MOMENTS
+    ) -> MomentRecursion | None:
+        """None where the moments do not close, or are more than `most`."""
         k = problem.moments(policy).row_space.shape[1] * len(learner.law.vectors)
         each = 1 + k + k * (k + 1) // 2
-        if "alpha" not in learner.values or problem.n_states * each > MOST_MOMENTS:
+        if "alpha" not in learner.values or problem.n_states * each > most:
             return None
-        unit, half = (Chain.of(problem, learner.replace(alpha=a), policy) for a in (1.0, 0.5))
+        pairs = 2 * most // each  # about half of them are alike
+        unit, half = (
+            Chain.of(problem, learner.replace(alpha=a), policy, pairs) for a in (1.0, 0.5)
+        )
         linear = unit is not None and half is not None and _halved(unit.maps, half.maps)
-        chain = unit if linear else unit and Chain.of(problem, learner, policy)
-        if chain is None or chain.maps.n_states * each > MOST_MOMENTS:
+        chain = unit if linear else unit and Chain.of(problem, learner, policy, pairs)
+        if chain is None or chain.maps.n_states * each > most:
             return None
         if len(chain.maps.p) * each**2 > MOST_PARTS:
             return None
@@ -383,48 +390,68 @@ class Simulation:
 
 
 @single_threaded
+def exact_curve(
+    problem: Problem, learner: Learner, steps: int, policy: int = 0, *, quick: bool = False
+) -> LearningCurve | None:
+    """The expected errors of a learner from w0 on, where they are exact; `quick`: in a moment."""
+    most, longest = (QUICK_MOMENTS, QUICK_STEPS) if quick else (MOST_MOMENTS, MOST_STEPS)
+    recursion, (power, delay) = MomentRecursion.of(problem, learner, policy, most), learner.schedule
+    if recursion is None:
+        return None
+    points, alpha = _points(steps, POINTS), float(learner.values["alpha"])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if power == 0.0:
+            u = recursion.constant(alpha, points)
+        elif steps <= longest and recursion.linear:
+            factors = step_factors(0, steps, power, delay)
+            u = recursion.decaying(np.array([alpha]), factors, points)[:, 0]
+        elif quick:
+            return None
+        else:
+            raise InputError(
+                f"with a decaying step size the learning curve is known for at most "
+                f"{MOST_STEPS:,} steps of a learner that is linear in alpha; got {steps:,} "
+                f"of {learner}: ask for fewer steps, or leave out the decay."
+            )
+    return _curve(problem, learner, policy, points, recursion.errors(u), runs=0)
+
+
+@single_threaded
 def learning_curve(
     problem: Problem, learner: Learner, steps: int, policy: int = 0
 ) -> LearningCurve:
     """The expected errors of a learner from w0 on; see `LearningCurve`."""
     steps = whole("steps", steps, 1)
-    power, delay = learner.schedule
-    recursion = MomentRecursion.of(problem, learner, policy)
-    exact = recursion is not None
-    many = POINTS if exact else FEWER_POINTS
-    points = np.unique(np.append(0, np.geomspace(1, steps, many).round().astype(np.int64)))
-    if recursion is not None:
-        alpha = float(learner.values["alpha"])
-        with np.errstate(over="ignore", invalid="ignore"):
-            if power == 0.0:
-                u = recursion.constant(alpha, points)
-            else:
-                if steps > MOST_STEPS or not recursion.linear:
-                    raise InputError(
-                        f"with a decaying step size the learning curve is known for at most "
-                        f"{MOST_STEPS:,} steps of a learner that is linear in alpha; got {steps:,} "
-                        f"of {learner}: ask for fewer steps, or leave out the decay."
-                    )
-                factors = step_factors(0, steps, power, delay)
-                u = recursion.decaying(np.array([alpha]), factors, points)[:, 0]
-            columns = recursion.errors(u)
-    else:
-        if steps > MOST_SIMULATED:
-            raise InputError(
-                f"the learning curve of {learner} on {problem.name} is not known exactly, and "
-                f"estimated for at most {MOST_SIMULATED:,} steps; got {steps:,}: ask for fewer, "
-                f"or {INSTEAD}."
-            )
-        simulation = Simulation(problem, policy)
-        each = [simulation.run(learner, problem.w0, points, seed) for seed in range(RUNS)]
-        columns = simulation.errors(np.stack(each))
+    exact = exact_curve(problem, learner, steps, policy)
+    if exact is not None:
+        return exact
+    if steps > MOST_SIMULATED:
+        raise InputError(
+            f"the learning curve of {learner} on {problem.name} is not known exactly, and "
+            f"estimated for at most {MOST_SIMULATED:,} steps; got {steps:,}: ask for fewer, "
+            f"or {INSTEAD}."
+        )
+    points = _points(steps, FEWER_POINTS)
+    simulation = Simulation(problem, policy)
+    each = [simulation.run(learner, problem.w0, points, seed) for seed in range(RUNS)]
+    errors = simulation.errors(np.stack(each))
+    return _curve(problem, learner, policy, points, errors, runs=RUNS)
+
+
+def _points(steps: int, many: int) -> Longs:
+    return np.unique(np.append(0, np.geomspace(1, steps, many).round().astype(np.int64)))
+
+
+def _curve(
+    problem: Problem, learner: Learner, policy: int, points: Longs, columns: Floats, runs: int
+) -> LearningCurve:
+    m, limit = problem.moments(policy), None
     try:
-        w = dynamics.fixed_point(problem, learner, policy)
-        found = problem.moments(policy).Phi @ w - problem.moments(policy).v_pi
-        limit = float(np.sqrt(problem.error_weights(policy) @ found**2))
-    except InputError:
-        limit = None
-    runs = 0 if exact else RUNS
+        stable = dynamics.is_stable(problem, learner, policy)
+        off = m.Phi @ dynamics.fixed_point(problem, learner, policy) - m.v_pi
+        limit = float(np.sqrt(problem.error_weights(policy) @ off**2)) if stable else None
+    except InputError:  # without a closed form
+        pass
     error, spread, bias, stderr = columns
     return LearningCurve(problem.name, learner, points, error, spread, bias, stderr, limit, runs)
 

@@ -18,7 +18,8 @@ from steadytd.report.certificate.figures import (
     path_chart,
     values_chart,
 )
-from steadytd.report.figures import described, save_figures
+from steadytd.report.figures import described, save_figures, styled
+from steadytd.report.learning_curve import learning_curve_chart, parts
 from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
 from steadytd.report.text import Line, Table, table_of
@@ -200,7 +201,9 @@ def write_certificate(
 
     with filling(out) as made, debug_mode(False):
         charts = {name: draw(c) for name, draw in CHARTS.items()} if pictures else {}
-        ways = described(cures_chart(c)) if cures else None
+        ways, curve = described(cures_chart(c)) if cures else None, c.expected(cures=cures)
+        if pictures and curve is not None:
+            charts["curve"] = styled(learning_curve_chart(curve))
         save_figures(charts | ({"cures": ways} if pictures and ways else {}), made)
         html = certificate_page(c, etas, ways, files=pictures, command=command)
         write_whole(made / "certificate.html", html)
@@ -222,10 +225,13 @@ def certificate_page(
     from altair.utils.schemapi import debug_mode
 
     cures, stops = ways is not None, dial_stops(c, etas, largest_eta(c))
+    curve = c.expected(cures=cures)
     with debug_mode(False):  # Altair would check every dot
         shown = {name: live(name, draw(c, stops), files) for name, draw in CHARTS.items()}
         if cures:
             shown["cures"] = live("cures", ways, files)
+        if curve is not None:
+            shown["curve"] = live("curve", styled(learning_curve_chart(curve)), files)
     return page(
         "certify.html",
         c=c,
@@ -237,6 +243,7 @@ def certificate_page(
         adaptive=adaptive(),
         path=asked_table(c, etas),
         cures=cures_table(c) if cures else None,
+        curve=curve and parts(curve),
         figures=shown,
         moves=as_json([stop.texts for stop in stops]),
         start=first_stop(c, stops),
