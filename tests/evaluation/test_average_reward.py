@@ -143,6 +143,21 @@ def test_batches_and_parts_do_not_matter() -> None:
         assert (found.value, found.lo) == pytest.approx((whole.value, whole.lo), abs=1e-10)
 
 
+def test_segments_and_learning_take_rewards_per_step() -> None:
+    log = get("development", "endless", "line endless poly:2").log(3, streams=200)
+    half = pa.array(np.where(log["episode_id"].to_numpy() % 2, "odd", "even"))
+    options: dict[str, Any] = {"average_reward": True, "features": "poly:2"}
+    e = st.evaluate(log.append_column("half", half), by="half", **options)
+    assert e.segments is not None
+    assert e.segments.frame["decision"].to_list() == ["better", "better"]
+
+    def uniform(part: Any) -> Any:
+        return lambda obs: np.full((len(obs), 3), 1.0 / 3.0)
+
+    learned = st.evaluate_learning(uniform, log.drop_columns(["target_prob_pi"]), **options)
+    assert learned.compare("learned").per_step and learned.log.learned_folds == 5
+
+
 def test_a_log_that_is_longer_than_any_sample_is_checked_by_a_second_map(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -216,7 +231,8 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "leave out discount": ({}, {"discount": 0.9}),
     "leave out learners": ({}, {"learners": ["lstd"]}),
     "leave out value_at": ({}, {"value_at": "start"}),
-    "leave out horizon": ({}, {"horizon": 10, "reward_range": (0, 1)}),
+    "leave out reward_range": ({}, {"reward_range": (0, 1)}),
+    "leave out horizon": ({}, {"horizon": 10}),
 }  # fmt: skip
 
 

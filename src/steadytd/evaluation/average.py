@@ -38,19 +38,22 @@ from steadytd.base.errors import InputError
 from steadytd.logs.log import Log
 
 
-def check_average(discount: object, learners: object, value_at: str, horizon: object) -> None:
+def check_average(
+    discount: object, learners: object, value_at: str, reward_range: object, horizon: object
+) -> None:
     """Refuse what an average reward has no use for."""
     given = {
         "discount": discount not in (None, 1.0),
         "learners": learners is not None,
         "value_at": value_at != "auto",
+        "reward_range": reward_range is not None,
         "horizon": horizon is not None,
     }
     for name, wrong in given.items():
         if wrong:
             raise InputError(
                 "average_reward is the reward per step in the long run, by one estimator, from any "
-                f"state; leave out {name}."
+                f"state, without rewards that were not logged; leave out {name}."
             )
 
 

@@ -134,7 +134,7 @@ def evaluate(
         if given is not None and not isinstance(given, str | Path):
             raise InputError(f"{name} must be a string or a path, got {given!r}.")
     if average_reward:
-        check_average(discount, learners, value_at, horizon)
+        check_average(discount, learners, value_at, reward_range, horizon)
         discount = 1.0
     several = {"": None} if rewards is None else reward_weights(rewards)
     stated = _stated(reward_range, horizon, several)

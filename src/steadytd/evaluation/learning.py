@@ -65,6 +65,8 @@ def evaluate_learning(
     }
     opening["rewards"] = options.get("rewards")
     opening["columns"] = columns
+    if options.get("average_reward"):
+        opening.setdefault("discount", 1.0)
     import pyarrow as pa
 
     table, probability = pa.table(log), np.zeros(len(fold))

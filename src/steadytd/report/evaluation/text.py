@@ -87,8 +87,9 @@ def rest(e: Evaluation) -> list[Line | Table | str]:
         *finding_lines("Notes", notes, 1),
         values_table(e, named, few=len(e.targets) > MANY),
         overlap_table(e, named),
-        sensitivity_table(e, named),
     ]
+    if not e.log.average:
+        parts.append(sensitivity_table(e, named))
     if spread_names(e):
         parts.append(spread_table(e, named))
     if not e.log.average:
