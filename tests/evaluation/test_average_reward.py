@@ -20,7 +20,7 @@ from steadytd.evaluation.rows import GROUPS
 from steadytd.evaluation.scores import CurveSums, Units, add_rows
 from steadytd.evaluation.sums import Pair
 from steadytd.logs.log import open_log
-from tests.support.evaluate_helpers import plan_of
+from tests.support.evaluate_helpers import evidence_of, plan_of
 from tests.support.log_helpers import fixed_lists
 
 S, A = 4, 2
@@ -71,20 +71,50 @@ def test_exact_expectations_give_the_exact_reward_per_step(features: str) -> Non
     What is left is the penalty of one row of 640, in w times in omega.
     """
     e = st.evaluate(every_transition(), average_reward=True, features=features)
-    _, _, mu, pi, _ = chain()
+    _, r, mu, pi, _ = chain()
     assert e.recommended["pi"].value == pytest.approx(solved(pi)[0], abs=1e-4)
     assert e.behavior.value == pytest.approx(solved(mu)[0], abs=1e-4)
     assert e.compare("pi").difference == pytest.approx(solved(pi)[0] - solved(mu)[0], abs=1e-4)
     assert abs(e.behavior.value - solved(pi)[0]) > 0.1
+    assert e.data.allowed == pytest.approx((r.min(), r.max())), "a mean of rewards"
     curve = e.results[0].curve
     assert curve.values == pytest.approx(np.full(4, solved(pi)[0]), abs=1e-4), "at every lam"
 
 
-def score(w: Floats, beta: Floats) -> float:
+def test_visits_are_those_of_the_long_run() -> None:
+    log = open_log(every_transition(), discount=1.0)
+    pair = evidence_of(log, where="average", lams=(0.0, 0.5)).equations.solution(0)
+    _, _, _, pi, logged = chain()
+    assert pair is not None
+    assert pair.beta[:-1] + pair.beta[-1] == pytest.approx(solved(pi)[1] / logged, rel=0.01)
+
+
+def test_values_have_mean_0_and_are_0_where_other_folds_have_not_been() -> None:
+    """The last of three states is seen in the last tenth of a stream only."""
+    rng, n = np.random.default_rng(0), 2000
+    s = np.where(
+        np.arange(n + 1) < 0.9 * n, rng.integers(2, size=n + 1), rng.integers(3, size=n + 1)
+    )
+    log = pa.table({
+        "episode_id": np.zeros(n, dtype=int), "t": np.arange(n), "action": np.zeros(n, dtype=int),
+        "obs": fixed_lists(np.eye(3)[s[:-1]]), "next_obs": fixed_lists(np.eye(3)[s[1:]]),
+        "reward": s[1:] + rng.normal(size=n), "terminated": np.zeros(n, dtype=bool),
+        "truncated": np.arange(n) == n - 1, "behavior_prob": np.full(n, 0.5),
+        "target_prob_pi": rng.uniform(0.4, 0.6, n),
+    })  # fmt: skip
+    e = evidence_of(open_log(log, discount=1.0), where="average", lams=(0.0, 0.5)).equations
+    whole, *others = e.solution(0), *e.cross_fitted(0)
+    assert whole is not None and others[4] is not None
+    assert abs(others[4].w[2]) < 1e-9 and abs(whole.w[2]) > 0.01
+    for pair in (whole, others[4]):
+        assert abs(e.sums.x.sum(axis=0)[:3] @ pair.w[:3]) < 1e-6 * n
+
+
+def score(w: Floats, beta: Floats, lam: float = 0.0) -> float:
     """The mean score over all transitions, as often as they happen, with these weights."""
     log = open_log(every_transition(), discount=1.0)
-    plan = plan_of(log, where="average", lams=(0.0,))
-    sums = CurveSums(0, [Pair(w, beta)] * 5, (0.0,), Units(1, 1, every=True, average=True))
+    plan = plan_of(log, where="average", lams=(lam,))
+    sums = CurveSums(0, [Pair(w, beta)] * 5, (lam,), Units(1, 1, every=True, average=True))
     rows = 0.0
     for table in read_tables(log, plan):
         add_rows(replace(table, unit=0 * table.unit), [sums], Units(1, 1, True, True))
@@ -99,7 +129,8 @@ def test_it_is_exact_if_either_values_or_visits_are_right() -> None:
     rng = np.random.default_rng(0)
     for _ in range(5):
         w, beta = right.w + rng.normal(size=S + 1), right.beta + rng.normal(size=S + 1)
-        assert score(w, right.beta) == pytest.approx(rate, abs=1e-10)
+        for lam in (0.0, 0.5, 1.0):
+            assert score(w, right.beta, lam) == pytest.approx(rate, abs=1e-10)
         assert score(right.w, beta) == pytest.approx(rate, abs=1e-10)
         assert abs(score(w, beta) - rate) > 0.01
     shifted = right.w + np.append(np.full(S, 7.0), 0.0)  # values are known up to a constant
@@ -196,6 +227,7 @@ def test_intervals_hold_in_a_few_logs() -> None:
     """Four of four by chance in 81 % of cases at 95 %; the seeds are fixed."""
     found = graded("line endless poly:2", 1, range(4))
     assert found["answers"] == found["holds"] == found["difference holds"] == found["right"] == 4
+    assert found["trusted"] == 4
 
 
 @pytest.mark.slow
