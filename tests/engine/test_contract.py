@@ -32,6 +32,8 @@ from tests.support.cases import (
     STEPS_OF_A_LAW,
     RandomStream,
     assert_same_bits,
+    endless,
+    kind_of,
     off_policy_problem,
     task_for,
     varied,
@@ -348,7 +350,8 @@ def test_one_compilation_serves_all(case: Learner) -> None:
     for problem, points in zip(problems, (2, 20, 5), strict=True):
         st.run(task_for(case, problem), lanes_of(case), steps=60, seeds=2, points=points)
     online = case.start(2)
-    online.update([1.0, 0.0], 1.0, [0.0, 1.0], gamma=0.9, pi=0.5, mu=0.5)
+    gamma = 1.0 if case.law.average_reward else 0.9
+    online.update([1.0, 0.0], 1.0, [0.0, 1.0], gamma=gamma, pi=0.5, mu=0.5)
     stream = RandomStream(seed=9, steps=STEPS)
     block = make_block([case], stream.w0)
     advance(block, stream, 0, STEPS)
@@ -380,8 +383,8 @@ def crowd_of(kinds: list[Learner]) -> list[Learner]:
 class Crowd:
     """A task, learners, and their run on one thread."""
 
-    def __init__(self, action_values: bool) -> None:
-        kinds = [case for case in CASES if case.law.action_values == action_values]
+    def __init__(self, kind: str) -> None:
+        kinds = [case for case in CASES if kind_of(case) == kind]
         self.task = task_for(kinds[0], off_policy_problem(10))
         self.learners = crowd_of(kinds)
         self.result = self.run(self.learners, threads=1)
@@ -391,14 +394,14 @@ class Crowd:
 
 
 @pytest.fixture(scope="module")
-def crowds() -> dict[bool, Crowd]:
-    return {kind: Crowd(kind) for kind in {case.law.action_values for case in CASES}}
+def crowds() -> dict[str, Crowd]:
+    return {kind: Crowd(kind) for kind in {kind_of(case) for case in CASES}}
 
 
 @every_case
-def test_alone_or_in_a_crowd(case: Learner, crowds: dict[bool, Crowd]) -> None:
+def test_alone_or_in_a_crowd(case: Learner, crowds: dict[str, Crowd]) -> None:
     """Two of each kind: one from the middle of a block, one from the end of the last."""
-    crowd = crowds[case.law.action_values]
+    crowd = crowds[kind_of(case)]
     alike = (case.law, case.traced)
     places = [i for i, x in enumerate(crowd.learners) if (x.law, x.traced) == alike]
     for i in {places[len(places) // 3], places[-1]}:
@@ -407,7 +410,7 @@ def test_alone_or_in_a_crowd(case: Learner, crowds: dict[bool, Crowd]) -> None:
         assert_same_bits(alone.errors[0], crowd.result.errors[i])
 
 
-def test_threads_and_repetition_do_not_matter(crowds: dict[bool, Crowd]) -> None:
+def test_threads_and_repetition_do_not_matter(crowds: dict[str, Crowd]) -> None:
     for crowd in crowds.values():
         for threads in (1, 2):
             again = crowd.run(crowd.learners[::-1], threads)
@@ -415,8 +418,8 @@ def test_threads_and_repetition_do_not_matter(crowds: dict[bool, Crowd]) -> None
             assert_same_bits(again.errors[::-1], crowd.result.errors)
 
 
-def test_the_order_of_seeds_does_not_matter_but_seeds_do(crowds: dict[bool, Crowd]) -> None:
-    crowd = crowds[False]
+def test_the_order_of_seeds_does_not_matter_but_seeds_do(crowds: dict[str, Crowd]) -> None:
+    crowd = crowds["states"]
     some_of_them = crowd.learners[:50]
     swapped = st.run(crowd.task, some_of_them, steps=LONG, seeds=[4, 3], points=7)
     assert_same_bits(swapped.final_weights[:, ::-1], crowd.result.final_weights[:50])
@@ -424,8 +427,9 @@ def test_the_order_of_seeds_does_not_matter_but_seeds_do(crowds: dict[bool, Crow
     assert (weights[:, 0] != weights[:, 1]).any(axis=-1).all()
 
 
-def test_the_problem_is_untouched(crowds: dict[bool, Crowd]) -> None:
+def test_the_problem_is_untouched(crowds: dict[str, Crowd]) -> None:
     fresh = off_policy_problem.__wrapped__(10)  # not the one that is kept
-    for crowd in crowds.values():
+    for kind, crowd in crowds.items():
         for name in ("P", "r", "gamma", "mu", "pi", "Phi", "w0", "start", "interest"):
-            assert_same_bits(attribute(crowd.task.base, name), attribute(fresh, name))
+            before = fresh if kind != "endless" else endless(fresh)
+            assert_same_bits(attribute(crowd.task.base, name), attribute(before, name))

@@ -114,7 +114,7 @@ def test_laws_move_as_often_as_they_say() -> None:
         given = {k: 0.5 for k, p in algorithm(name).params.items() if p.default is None}
         learner = st.learner(name, **given) if "alpha" not in algorithm(name).all_params else (
             st.learner(name, alpha=0.1, **given))  # fmt: skip
-        if learner.law.block is not None or learner.law.action_values:
+        if learner.law.block is not None or not learner.law.of_discounted_states:
             continue
         one, moved = ReferenceLearner(learner, np.ones(3)), []
         for _ in range(2 * learner.every):

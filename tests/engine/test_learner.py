@@ -334,7 +334,7 @@ def with_argument(name: str) -> Any:
         ({"memory": {"F": with_argument("w_x")}}, "unknown argument of law mine: 'w_x'"),
         (
             {"writes": {"w": "x", "F": "x"}, "memory": {"F": None}},
-            "unknown vector in writes['F'] of law mine: 'x'. Known: value.",
+            "unknown vector in writes['F'] of law mine: 'x'. Known: 1, value.",
         ),
         (
             {"writes": {"w": "x", "F": "value"}, "memory": {"F": None}, "idle_at_rho_zero": True},
@@ -357,6 +357,11 @@ def with_argument(name: str) -> Any:
             },
             "unknown hyper-parameter in starts of law mine: 'kapa'; did you mean 'kappa'?",
         ),
+        (
+            {"writes": {"w": "x", "F": "1"}, "memory": {"F": with_argument("rho")}},
+            "unknown vector in writes['F'] of law mine: '1'. Known: value.",
+        ),
+        ({"writes": {"w": ("x", "1")}}, "unknown vector in writes['w'] of law mine: '1'. Known: "),
         ({"name": 3}, "the name of a law must be a printable string, got 3."),
         ({"name": "a\x1b[31m"}, "the name of a law must be a printable string, got 'a\\x1b[31m'."),
         ({"name": "\ud800"}, "the name of a law must be a printable string, got '\\ud800'."),

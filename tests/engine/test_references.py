@@ -17,7 +17,7 @@ from steadytd.engine.law import arguments
 from steadytd.engine.learner import Learner
 from steadytd.learners import names
 from steadytd.mdp.action_values import Task
-from tests.support.cases import CASES, off_policy_problem, task_for
+from tests.support.cases import CASES, kind_of, off_policy_problem, task_for
 from tests.support.references import REFERENCES, Step, error, steps_of
 
 STEPS = 200
@@ -41,13 +41,13 @@ def problem() -> st.Problem:
 
 
 @pytest.fixture(scope="module")
-def tasks(problem: st.Problem) -> dict[bool, Task]:
+def tasks(problem: st.Problem) -> dict[str, Task]:
     """The problem and, for learners of action values, its pairs."""
-    return {case.law.action_values: task_for(case, problem) for case in LEARNERS}
+    return {kind_of(case): task_for(case, problem) for case in LEARNERS}
 
 
 @pytest.fixture(scope="module")
-def streams(tasks: dict[bool, Task]) -> dict[bool, list[list[Step]]]:
+def streams(tasks: dict[str, Task]) -> dict[str, list[list[Step]]]:
     """The steps of both policies, per kind of task."""
     return {
         kind: [steps_of(task.base, k, STEPS, SEED, getattr(task, "Psi", None)) for k in range(2)]
@@ -56,11 +56,11 @@ def streams(tasks: dict[bool, Task]) -> dict[bool, list[list[Step]]]:
 
 
 @pytest.fixture(scope="module")
-def found(tasks: dict[bool, Task]) -> dict[Learner, Floats]:
+def found(tasks: dict[str, Task]) -> dict[Learner, Floats]:
     """The final weights [policy, feature] of every learner."""
     weights: dict[Learner, Floats] = {}
     for kind, task in tasks.items():
-        learners = [case for case in LEARNERS if case.law.action_values == kind]
+        learners = [case for case in LEARNERS if kind_of(case) == kind]
         result = st.run(task, learners, steps=STEPS, seeds=[SEED], points=2)
         weights |= {case: result.final_weights[i, 0] for i, case in enumerate(learners)}
     return weights
@@ -75,24 +75,24 @@ def test_every_learner_has_a_reference() -> None:
     assert not missing, f"write the equations of {sorted(missing)} as references in this file"
 
 
-def test_the_stream_is_rich(streams: dict[bool, list[list[Step]]]) -> None:
-    for steps in streams[False]:
+def test_the_stream_is_rich(streams: dict[str, list[list[Step]]]) -> None:
+    for steps in streams["states"]:
         assert sum(s.rho == 0.0 for s in steps) > STEPS / 10
         assert sum(s.gamma_next == 0.0 for s in steps) > STEPS / 10
         assert len({s.gamma_next for s in steps}) > 10
         assert max(s.rho for s in steps) > 1.5
         assert abs(steps[0].rho - 1.0) > 0.3
-    assert any(a.reward != b.reward for a, b in zip(*streams[False], strict=True))
+    assert any(a.reward != b.reward for a, b in zip(*streams["states"], strict=True))
 
 
 @pytest.mark.parametrize("case", LEARNERS, ids=str)
 def test_equals_the_reference(
     case: Learner,
     problem: st.Problem,
-    streams: dict[bool, list[list[Step]]],
+    streams: dict[str, list[list[Step]]],
     found: dict[Learner, Floats],
 ) -> None:
-    for policy, steps in enumerate(streams[case.law.action_values]):
+    for policy, steps in enumerate(streams[kind_of(case)]):
         expected = REFERENCES[case.name](steps, problem.w0, dict(case.values))
         assert difference(found[case][policy], expected) < TOLERANCE
         assert difference(problem.w0, expected) > 0.05
@@ -136,11 +136,11 @@ def on_the_first_step(case: Learner) -> bool:
 
 def on_first_steps(case: Learner) -> bool:
     """For action values the ratio belongs to the trace's past, which a first step does not have."""
-    return weighs(case) and not case.law.action_values
+    return weighs(case) and kind_of(case) != "pairs"
 
 
 def on_some_steps(case: Learner) -> bool:
-    return weighs(case) and (case.traced or not case.law.action_values)
+    return weighs(case) and (case.traced or kind_of(case) != "pairs")
 
 
 def weighs(case: Learner) -> bool:
@@ -154,7 +154,7 @@ MISTAKES: dict[Callable[[Sequence[Step]], list[Step]], Callable[[Learner], bool]
     episodes_without_first_rho: on_first_steps,
     rho_twice: on_some_steps,
     previous_gamma_in_delta: lambda case: True,
-    next_gamma_in_the_trace: lambda case: asks(case, "gamma"),
+    next_gamma_in_the_trace: lambda case: kind_of(case) != "endless" and asks(case, "gamma"),
     present_instead_of_previous: lambda case: asks(case, "rho_prev", "pi_prev", "mu_prev"),
 }
 
@@ -168,7 +168,7 @@ def test_a_known_mistake_would_show(
     mistake: Callable[[Sequence[Step]], list[Step]],
     case: Learner,
     problem: st.Problem,
-    streams: dict[bool, list[list[Step]]],
+    streams: dict[str, list[list[Step]]],
     found: dict[Learner, Floats],
 ) -> None:
     visible = [
@@ -176,7 +176,7 @@ def test_a_known_mistake_would_show(
             found[case][policy],
             REFERENCES[case.name](mistake(steps), problem.w0, dict(case.values)),
         )
-        for policy, steps in enumerate(streams[case.law.action_values])
+        for policy, steps in enumerate(streams[kind_of(case)])
     ]
     assert max(visible) > VISIBLE
 
@@ -195,10 +195,10 @@ def td_with_rho_in_trace_and_update(
 def test_rho_in_trace_and_update_would_show(
     case: Learner,
     problem: st.Problem,
-    streams: dict[bool, list[list[Step]]],
+    streams: dict[str, list[list[Step]]],
     found: dict[Learner, Floats],
 ) -> None:
-    for policy, steps in enumerate(streams[case.law.action_values]):
+    for policy, steps in enumerate(streams[kind_of(case)]):
         alpha, lam = float(case["alpha"]), float(case["lam"])
         wrong = td_with_rho_in_trace_and_update(steps, problem.w0, alpha, lam)
         assert difference(found[case][policy], wrong) > VISIBLE

@@ -31,7 +31,7 @@ READ: list[dict[str, Any]] = [
 def online_learners() -> list[Learner]:
     """Every law that is followed over a log, a schedule and an average of some, and the issue's."""
     own = filter(is_quick, cases_of(remembering))
-    cases = [x for x in [*STEPS_OF_A_LAW, *own] if not x.law.action_values]
+    cases = [x for x in [*STEPS_OF_A_LAW, *own] if x.law.of_discounted_states]
     last = {case.name: case for case in cases}.values()
     texts = ["tdrc:alpha=0.02,lam=0.5", "tdrc:alpha=0.02,lam=0.5,ratio=4", "etd:alpha=0.02,lam=0.5"]
     texts += ["td:alpha=0.05,lam=0.5,power=0.5", "td:alpha=0.05,lam=0.5,average=1"]

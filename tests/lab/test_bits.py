@@ -25,7 +25,11 @@ def learners(lam: float) -> list[Learner]:
     found = []
     for name in names():
         law = algorithm(name)
-        if law.block is not None or law.action_values or (lam and "lam" not in law.all_params):
+        if (
+            law.block is not None
+            or not law.of_discounted_states
+            or (lam and "lam" not in law.all_params)
+        ):
             continue
         given: dict[str, object] = {"alpha": 0.002, **({"lam": lam} if lam else {})}
         wanted = [n for n, p in law.params.items() if p.default is None and n not in given]

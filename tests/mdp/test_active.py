@@ -214,7 +214,7 @@ def with_closed_form() -> list[str]:
     return [
         name
         for name, law in laws.items()
-        if law.expectation is not None and not law.action_values and not undecided(law)
+        if law.expectation is not None and law.of_discounted_states and not undecided(law)
     ]
 
 

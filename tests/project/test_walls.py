@@ -16,7 +16,6 @@ MAY_NAME = ("learners", "reproduction", "cli")  # the registry, the paper's expe
 ALLOWED = {
     "evaluation/estimators.py": {"lstd"},  # the reference estimator's own name
     "runs/nonlinear.py": {"td", "tdc", "gtd2"},  # its own rules, for functions that are not linear
-    "theory/analysis.py": {"perturbed_td"},  # the penalty that a certificate is about
     "theory/cures.py": {"nstep_td", "target_td", "truncated_etd"},  # cures with theorems
 }
 

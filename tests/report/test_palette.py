@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from steadytd.learners import names
+from steadytd.learners import algorithm, names
 from steadytd.report import palette
 from steadytd.report.palette import DASHES, HUES, look, looks
 
@@ -62,8 +62,11 @@ def test_hues_are_apart_for_every_eye(eye: str, dark: bool) -> None:
 
 
 def test_no_two_learners_look_alike() -> None:
-    found = [look(name) for name in names()]
+    """Those of the average reward and the others are never drawn together."""
+    average = [name for name in names() if algorithm(name).average_reward]
+    found = [look(name) for name in names() if name not in average]
     assert len(set(found)) == len(found) > 30
+    assert len({look(name) for name in average}) == len(average) == 3
 
 
 def test_what_the_certificate_compares_has_a_solid_hue_of_its_own() -> None:

@@ -96,8 +96,23 @@ STEPS_OF_A_LAW = [case for case in CASES if case.law.block is None]  # the other
 CLOSED = [case for case in STEPS_OF_A_LAW if case.law.expectation is not None]
 
 
+def kind_of(case: Learner) -> str:
+    """What the learner can be run on, in a word."""
+    law = case.law
+    return "pairs" if law.action_values else "endless" if law.average_reward else "states"
+
+
+def endless(p: st.Problem) -> st.Problem:
+    """The same problem without discount, ends and interest, of average reward."""
+    arrays = {name: getattr(p, name) for name in ("P", "r", "mu", "pi", "Phi", "w0", "start")}
+    gamma = np.ones_like(p.gamma)
+    return st.Problem(name=p.name, gamma=gamma, average_reward=True, **arrays)
+
+
 def task_for(case: Learner, problem: st.Problem) -> Task:
-    """What the learner can be run on: the problem, or its action values with random features."""
+    """What the learner can be run on: the problem, its action values with random features, ..."""
+    if case.law.average_reward:
+        return endless(problem)
     if not case.law.action_values:
         return problem
     rng = np.random.default_rng(problem.n_features)

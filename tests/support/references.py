@@ -572,6 +572,38 @@ def swift_td(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
     return w
 
 
+def differential_td(steps: Sequence[Step], w: Floats, params: Params, eta: float = 0.0) -> Floats:
+    alpha, lam, ratio = (number(params, name) for name in ("alpha", "lam", "ratio"))
+    z, rate, started = np.zeros_like(w), 0.0, 0.0
+    for s in steps:
+        z = s.rho * (started * lam / (1 + eta) * z + s.x)
+        surprise = error(s, w) - rate
+        w, rate = (
+            w + alpha * (surprise - eta * (w @ s.x)) * z,
+            rate + ratio * alpha * s.rho * surprise,
+        )
+        started = 1.0
+    return w
+
+
+def perturbed_differential_td(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
+    return differential_td(steps, w, params, eta=number(params, "eta"))
+
+
+def differential_gtd2(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
+    """GTD2 on the features (x, 1), which are (x', 0) after the step."""
+    alpha, beta = number(params, "alpha"), number(params, "alpha") * number(params, "ratio")
+    both, h = np.append(w, 0.0), np.zeros(len(w) + 1)
+    for s in steps:
+        x, after = np.append(s.x, 1.0), np.append(s.gamma_next * s.x_next, 0.0)
+        delta = s.reward + both @ after - both @ x
+        both, h = (
+            both + alpha * (h @ x) * (x - s.rho * after),
+            h + beta * (s.rho * delta - h @ x) * x,
+        )
+    return np.asarray(both[:-1])
+
+
 REFERENCES: dict[str, Reference] = {
     one.__name__: one
     for one in (
@@ -579,7 +611,7 @@ REFERENCES: dict[str, Reference] = {
         etd_beta, perturbed_etd, tree_backup, vtrace, abtd, cop_td, discounted_cop_td, gem_etd,
         lstd, lsetd, perturbed_lstd, ridge_td, nstep_td, target_td, truncated_etd, per_etd,
         implicit_td, implicit_tdc, true_online_td, true_online_etd, true_online_gtd, tidbd,
-        autostep, wis_td, swift_td,
+        autostep, wis_td, swift_td, differential_td, perturbed_differential_td, differential_gtd2,
     )
 }  # fmt: skip
 

@@ -10,8 +10,9 @@ import pytest
 import steadytd as st
 from steadytd.base.finding import Finding
 from steadytd.theory.advice import advise_on
+from steadytd.theory.analysis import compared
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.recommend import LONG, Option, candidates, choice, compared, equally_good
+from steadytd.theory.recommend import LONG, Option, candidates, choice, equally_good
 from tests.support.draws import certified, seeds
 from tests.support.helpers import random_problem
 from tests.support.made import with_rewards

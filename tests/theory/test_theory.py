@@ -262,9 +262,12 @@ def test_affine_steps_are_those_of_the_interpreter(case: Learner, rho: float) ->
     B, c = affine_step(case, x, x_next, named(row))
     reference = ReferenceLearner(case, np.zeros(5))
     reference.vectors = dict(zip(case.law.vectors, start, strict=True))
+    scalars = rng.normal(size=len(case.law.scalars))
+    reference.memory |= dict(zip(case.law.scalars, scalars, strict=True))
     reference.update(x, x_next, named(row))
     after = np.concatenate([reference.vectors[name] for name in case.law.vectors])
-    assert B @ np.concatenate(start) + c == pytest.approx(after, rel=1e-12, abs=1e-12)
+    after = np.append(after, [reference.memory[name] for name in case.law.scalars])
+    assert B @ np.append(start, scalars) + c == pytest.approx(after, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.slow

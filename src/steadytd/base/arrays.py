@@ -23,13 +23,22 @@ def frozen(values: ArrayLike, dtype: type[np.generic] = np.float64) -> NDArray[A
     return array
 
 
-def repeated(block: Floats, times: int) -> Floats:
-    """A matrix with `times` copies of a block on its diagonal (ten times faster than SciPy's).
+def repeated(block: Floats, times: int, ones: int = 0) -> Floats:
+    """A matrix with `times` copies of a block on its diagonal, and so many ones after them.
+
+    Ten times faster than SciPy's.
 
     >>> repeated(np.array([[1.0, 2.0]]), 2).tolist()
     [[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]
+    >>> repeated(np.array([[1.0, 2.0]]), 1, ones=1).tolist()
+    [[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]
     """
     rows, columns = block.shape
+    if ones:
+        found = np.zeros((times * rows + ones, times * columns + ones))
+        found[: times * rows, : times * columns] = repeated(block, times)
+        found[times * rows :, times * columns :] = np.eye(ones)
+        return found
     found = np.zeros((times, rows, times, columns))
     for i in range(times):
         found[i, :, i] = block

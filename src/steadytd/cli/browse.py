@@ -201,6 +201,7 @@ def _show_problem(name: str, full: bool, as_json: bool) -> None:
         "active_states": p.active.sum(axis=-1),
         "gamma": p.gamma,
         "w0": p.w0,
+        **({"reward_rate": p.rate} if p.average_reward else {}),
         "d_mu": p.d_mu,
         "v_pi": p.v_pi,
         "largest_ratio": max(m.max_ratio for m in map(p.moments, range(p.n_policies))),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from steadytd.evaluation.result import Evaluation
     from steadytd.logs.log import Log
     from steadytd.report.text import Table
-    from steadytd.theory.certificate import Certificate
+    from steadytd.theory.verdicts import Verdicts
 
 LEAVE = "leave it out"
 
@@ -153,25 +153,27 @@ def certify(
         _write_proof(problem, eta or [], policy or 0, proof)
     if directory is not None:
         require_writable(directory)
-    from steadytd.report.certificate.page import answer, rest, write_certificate
+    from steadytd.report.certificate import average
+    from steadytd.report.certificate import page as discounted
     from steadytd.report.learning_curve import parts as sentence
     from steadytd.theory.certificate import certify as do
 
     etas, page = eta or [], None
     with err.status(f"certifying {plain(problem)}") as status:
         c = do(problem, policy or 0)
+        words: Any = average if c.problem.average_reward else discounted
         runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
         asked = [_asked(c, text) for text in learner or ()]
         curves = [c.learning_curve(x, steps=steps) for x in learner or () if steps is not None]
         document = c.to_dict(etas, cures=cures) if as_json else {}
-        parts = [] if as_json else answer(c, etas, cures=cures)
+        parts = [] if as_json else words.answer(c, etas, cures=cures)
         parts += [] if as_json or alpha is None else [_single_runs(runs, alpha)]
         parts += [_asked_table(asked)] if asked and not as_json else []
         parts += [] if as_json else [line for curve in curves for line in sentence(curve)]
-        others = rest(c, cures=cures) if full and not as_json else []
+        others = words.rest(c, cures=cures) if full and not as_json else []
         if directory is not None:
             status.update("drawing")
-            page = write_certificate(
+            page = words.write_certificate(
                 c, directory, etas, cures=cures, pictures=not no_figures, command=command_line()
             )
     if as_json:
@@ -208,7 +210,7 @@ def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> No
     err.print(text, highlight=False, soft_wrap=True)
 
 
-def _asked(c: Certificate, text: str) -> dict[str, Any]:
+def _asked(c: Verdicts, text: str) -> dict[str, Any]:
     """One learner that was asked about: its mean update, and the error of its fixed point."""
     learner = c.resolved(text)
     stable = c.is_stable(learner)

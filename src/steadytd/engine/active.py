@@ -201,6 +201,11 @@ class ActiveBlock(Block):
         """One of the law's vectors [d, lanes]."""
         return self._entries(name, np.arange(self.own.V.shape[1], dtype=np.int32))
 
+    def memory(self, name: str) -> Floats:
+        """A number that every lane keeps [lanes]."""
+        numbers = self.own.M[:, self.own.program.memory.index(name)]
+        return np.asarray(numbers.reshape(-1)[self.own.rank])
+
     def entries_at(self, features: Ints) -> Floats:
         """The present weights of some features [features, lanes]: the others are not looked at."""
         return self._entries("w", features)

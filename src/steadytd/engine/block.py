@@ -146,6 +146,10 @@ class Block:
         """The weights that count [d, lanes]: the present ones, or their mean over all steps."""
         return np.asarray(self.V[-1]) if self.learners[0].averaged else self.w
 
+    def memory(self, name: str) -> Floats:
+        """A number that every lane keeps [lanes]."""
+        return np.asarray(self.M[list(self.law.memory).index(name), : len(self.learners)])
+
     def entries_at(self, features: Ints) -> Floats:
         """The present weights of some features [features, lanes]."""
         return np.asarray(self.w[features])

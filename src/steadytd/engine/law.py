@@ -33,9 +33,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, repeated
 from steadytd.base.declared import by_name, require_functions
 from steadytd.base.errors import InputError, unknown
 from steadytd.engine.facts import CARRIED, STEP_FACTS
@@ -189,18 +190,20 @@ class Law:
 
     `update` returns, for each vector of `writes`, the multiples of the named vectors to add to it:
     a number where one vector is named, a tuple where several are. A memory in `writes`, with the
-    part "value", is given the number returned. `maps` are applied to every entry of a vector after
-    the write. `windows` names the traces and memories that forget what is older than so many steps.
-    `starts` names, for a vector that need not start at zero, the hyper-parameter whose
-    multiple of w0 it starts at. `settled` names the vectors that must be at their fixed point for
-    `expectation` to hold for the others (an update that multiplies two of its vectors is not linear
-    in both); `first_order` says that it holds up to terms that vanish with alpha. `action_values`
-    says that the law values pairs of a state and an action, with x_next the expected features of
-    the next state's actions; it then needs an `ActionValues` problem. A law with a `block` of its
-    own is not a step along a gradient and has no step size; see `second_order` for what it returns.
-    A law that moves its vectors only in the last of every so many steps says with `every` which
-    hyper-parameter that number is; its `expectation` is a mean over all steps.
-    `role` says how the certificate treats the law.
+    part "value", is given the number returned. A name with the part "1" is a *scalar*, a number
+    that is learned beside the vectors: the number returned is added to it. `maps` are applied to
+    every entry of a vector after the write. `windows` names the traces and memories that forget
+    what is older than so many steps. `starts` names, for a vector that need not start at zero, the
+    hyper-parameter whose multiple of w0 it starts at. `settled` names the vectors that must be at
+    their fixed point for `expectation` to hold for the others (an update that multiplies two of its
+    vectors is not linear in both); `first_order` says that it holds up to terms that vanish with
+    alpha. `action_values` says that the law values pairs of a state and an action, with x_next the
+    expected features of the next state's actions; it then needs an `ActionValues` problem.
+    `average_reward` says that it learns differential values, and needs a problem with
+    `average_reward`. A law with a `block` of its own is not a step along a gradient and has no step
+    size; see `second_order` for what it returns. A law that moves its vectors only in the last of
+    every so many steps says with `every` which hyper-parameter that number is; its `expectation` is
+    a mean over all steps. `role` says how the certificate treats the law.
 
     With `each`, steps through the entries of vectors (and sums of them) come after `update`, in
     their order, and only they change vectors. `update` then returns numbers for them: `writes` has
@@ -228,6 +231,7 @@ class Law:
     variant_param: str = ""
     variants: Mapping[str, Law | None] = field(default_factory=dict)  # None: this law itself
     action_values: bool = False
+    average_reward: bool = False
     block: BlockKind | None = None
     role: Role = ORDINARY
 
@@ -262,7 +266,9 @@ class Law:
             raise InputError(f"law {self.name}: the first vector in `writes` must be 'w'.")
         self._check_each()
         for vector, parts in self.writes.items():
-            known = ("value",) if vector in self.memory else (*self.bases, *self.vectors)
+            known = (*self.bases, *self.vectors)
+            if vector in self.memory:
+                known = ("value", "1") if self.memory[vector] is None else ("value",)
             known = ("number",) if vector in self.numbers else known
             self._require(f"vector in writes['{vector}']", parts or ("",), known)
             if vector in self.memory and self.idle_at_rho_zero:
@@ -332,7 +338,7 @@ class Law:
 
     def __identity__(self) -> dict[str, object]:
         """All that decides what a run computes: values of params and a variant are a learner's."""
-        no = {"adapts", "every", "expectation", "params", "variants"}
+        no = {"adapts", "average_reward", "every", "expectation", "params", "variants"}
         no |= {option for option in ("each", "windows") if not getattr(self, option)}
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in no}
 
@@ -354,6 +360,26 @@ class Law:
     def numbers(self) -> tuple[str, ...]:
         """The numbers that `update` returns for the functions of entries."""
         return tuple(name for name, parts in self.writes.items() if parts == ("number",))
+
+    @cached_property
+    def scalars(self) -> tuple[str, ...]:
+        """The numbers that are learned beside the vectors, such as a reward rate."""
+        return tuple(name for name, parts in self.writes.items() if parts == ("1",))
+
+    @cached_property
+    def remembered(self) -> tuple[str, ...]:
+        """The memory that is no scalar: what a step knows of the steps before."""
+        return tuple(name for name in self.memory if name not in self.scalars)
+
+    def basis(self, Q: Floats) -> Floats:
+        """The columns of Q for every vector, and 1 for every scalar: a basis for y."""
+        return repeated(Q, len(self.vectors), len(self.scalars))
+
+    def places(self, d: int) -> dict[str, slice]:
+        """Where the vectors, of length d, and then the scalars stand in y, one below the other."""
+        sizes = [d] * len(self.vectors) + [1] * len(self.scalars)
+        ends = list(accumulate(sizes, initial=0))
+        return dict(zip((*self.vectors, *self.scalars), map(slice, ends, ends[1:]), strict=True))
 
     @cached_property
     def totals(self) -> tuple[str, ...]:
@@ -391,6 +417,11 @@ class Law:
     def asked(self) -> frozenset[str]:
         """All that the law's functions ask for."""
         return frozenset(name for function in self.functions for name in arguments(function))
+
+    @property
+    def of_discounted_states(self) -> bool:
+        """Whether it learns discounted values of states: nothing else is known to the lab."""
+        return not (self.action_values or self.average_reward)
 
     @property
     def needs_ratio(self) -> bool:
@@ -475,6 +506,7 @@ def law(
     variant_param: str = "",
     variants: Mapping[str, Law | None] | None = None,
     action_values: bool = False,
+    average_reward: bool = False,
     block: BlockKind | None = None,
     role: Role = ORDINARY,
     name: str = "",
@@ -495,6 +527,8 @@ def law(
         named = {option: by_name(f"law {called}", option, given[option]) for option in BY_NAME}
         parts = named["writes"].items()
         named["writes"] = {v: (p,) if isinstance(p, str) else tuple(p or ()) for v, p in parts}
+        scalars = {v: None for v, p in named["writes"].items() if p == ("1",)}
+        named["memory"] = scalars | named["memory"]
         plain = ("windows", "starts", "variants")
         others: dict[str, Any] = {option: dict(given[option] or {}) for option in plain}
         others |= {"each": tuple(each), "name": called, "update": function}

@@ -135,6 +135,12 @@ class OnlineLearner(Displayable):
         return weights
 
     @property
+    @in_turn
+    def scalars(self) -> dict[str, float]:
+        """The numbers that are learned beside the weights, such as a reward rate, by name."""
+        return {name: float(self.block.memory(name)[0]) for name in self.learner.law.scalars}
+
+    @property
     def step(self) -> int:
         """How many updates were made."""
         return self.block.step
@@ -167,14 +173,22 @@ class OnlineLearner(Displayable):
         """Learn from one transition; return its TD error r + gamma w.x_next - w.x (old weights).
 
         `rho` and `gamma` must be given. `gamma` is the discount of this transition: 0 ends the
-        episode, and the next transition begins a new one. `rho` = pi/mu is the importance ratio of
-        the action taken, 1 on-policy; a law that does not use it needs none. `pi` and `mu` are the
-        probabilities of the action taken under target and behaviour policy; together they give
-        rho, and laws that use them (their documentation says so) need them. `peaks` are the least
-        and the largest max(pi, mu) over all states and actions, for laws that use those (default:
-        this action's).
+        episode, and the next transition begins a new one. A learner of the average reward needs
+        none; of the error that is returned its rate is not subtracted. `rho` = pi/mu is the
+        importance ratio of the action taken, 1 on-policy; a law that does not use it needs none.
+        `pi` and `mu` are the probabilities of the action taken under target and behaviour policy;
+        together they give rho, and laws that use them (their documentation says so) need them.
+        `peaks` are the least and the largest max(pi, mu) over all states and actions, for laws that
+        use those (default: this action's).
         """
         features = np.stack([self._vector("x", x), self._vector("x_next", x_next)])
+        if self.learner.law.average_reward:
+            gamma = 1.0 if gamma is None else gamma
+            if gamma != 1.0:
+                raise InputError(
+                    f"gamma must be 1, or left out, got {gamma}: {self.learner.name} learns the "
+                    "average reward of a stream without end. Where it is cut off, end_episode()."
+                )
         rho, pi, mu = self._ratio(rho, pi, mu)
         if gamma is None:
             raise InputError(

@@ -121,6 +121,10 @@ class Settings:
             vectors[self.law.vectors.index(name)] = float(self.values[param]) * w0
         return vectors
 
+    def first_y(self, w0: Floats) -> Floats:
+        """The vectors, one below the other, and the scalars before the first step."""
+        return np.append(self.first_vectors(w0), np.zeros(len(self.law.scalars)))
+
     def replace(self, **params: object) -> Self:
         """The same algorithm with some hyper-parameters changed."""
         return type(self)(self.algorithm, {**self.values, **params})

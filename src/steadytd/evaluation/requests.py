@@ -111,6 +111,11 @@ def _request(asked: str | Law | Learner) -> Request:
             f"{learner.name} learns action values step by step, which a log cannot follow; use "
             "tdc, or lstdq for values of actions."
         )
+    if learner.law.average_reward:
+        raise InputError(
+            f"{learner.name} learns the average reward step by step, which a log does not follow; "
+            "leave it out: average_reward=True estimates the reward per step."
+        )
     found = fixed_point(learner)
     for name in learner.automatic:
         if name not in (*CHOSEN, found.penalty if found else ""):

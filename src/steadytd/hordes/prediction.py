@@ -77,6 +77,10 @@ def prediction(
             "every step) or discount_column=... (a column of the discounts of each step); "
             f"got discount={discount!r}, discount_column={discount_column!r}."
         )
+    if made.law.average_reward and discount != 1.0:
+        raise InputError(
+            f"{made.name} learns the average of its cumulant, without discount; give discount=1."
+        )
     column = whole("cumulant (a column of the cumulants)", cumulant, 0, MOST_COLUMNS)
     by = (
         None

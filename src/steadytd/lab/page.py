@@ -39,13 +39,13 @@ def lab_page(problems: Sequence[Problem] = (), laws: Sequence[Law] = ()) -> str:
             raise InputError(
                 f"problem {one.name} has {one.n_states} states and {one.n_policies} target "
                 f"policies; the lab takes problems of at most {MOST_STATES} states, with one "
-                "target policy and all states active."
+                "target policy, a discount and all states active."
             )
     own = {one.name: one for one in problems}
     registered = {name: make_problem(name) for name in all_problems() if name not in own}
     shown = [*own.values(), *(p for p in registered.values() if fits(p))]
     known = [algorithm(name) for name in names()]
-    taken = [law for law in [*laws, *known] if law.block is None and not law.action_values]
+    taken = [law for law in [*laws, *known] if law.block is None and law.of_discounted_states]
     steps = course()  # about the registered problems: not where another has the name of one
     loops: list[str] = []
     data = {
@@ -68,9 +68,12 @@ def _colours(law: str) -> list[str]:
 
 
 def fits(problem: Problem) -> bool:
-    """Whether the page can show a problem: small, one target policy, all states active."""
+    """Whether the page can show a problem: small, discounted, one target policy, all active."""
     return bool(
-        problem.n_states <= MOST_STATES and problem.n_policies == 1 and problem.active.all()
+        problem.n_states <= MOST_STATES
+        and problem.n_policies == 1
+        and problem.active.all()
+        and not problem.average_reward
     )
 
 
@@ -159,7 +162,7 @@ def form_of(law: Law, traced: bool, averaged: bool = False) -> tuple[dict[str, A
 
 def penalty_of(law: Law) -> str:
     """The parameter p for which the mean update at lam = 0 is b - (A + p G) w; "" if none is."""
-    if not has_closed_form(law) or len(law.vectors) != 1:
+    if not has_closed_form(law) or len(law.vectors) != 1 or law.scalars:
         return ""
     m = make_problem("three_state").moments()
     given = {n: START.get(n, 0.0) if isinstance(p.default, str | None) else p.default

@@ -42,6 +42,11 @@ class ActionValues:
         self, problem: Problem, Psi: ArrayLike | None = None, w0: ArrayLike | None = None
     ) -> None:
         S, A = problem.n_states, problem.n_actions
+        if problem.average_reward:
+            raise InputError(
+                f"{problem.name} asks for the average reward, of which action values are not "
+                "learned; use the problem itself, or one with a discount."
+            )
         given = checks.array("Psi", np.eye(S * A).reshape(S, A, -1) if Psi is None else Psi, 3)
         checks.shape("Psi", given, (S, A, given.shape[2]), "[s, a, k]")
         checks.usable_sizes("Psi", given.reshape(S * A, -1))
@@ -194,6 +199,16 @@ def require_match(task: Task, learner: Learner, policy: int = 0) -> None:
     that is right only if rho = 1; and a law that asks for the action's probabilities would take
     them from the wrong action. So on action values such a law may run on-policy only.
     """
+    if learner.law.average_reward and not task.base.average_reward:
+        raise InputError(
+            f"{learner.name} learns the average reward, and {task.name} has a discount: make the "
+            "problem with average_reward=True, or use td or another learner of discounted values."
+        )
+    if task.base.average_reward and not learner.law.average_reward:
+        raise InputError(
+            f"{learner.name} learns discounted values, and {task.name} asks for the average "
+            "reward: use differential_td or another learner of it, or a problem with a discount."
+        )
     if isinstance(task, Problem):
         if learner.law.action_values:
             raise InputError(

@@ -126,6 +126,21 @@ def discounts(values: ArrayLike, K: tuple[int, ...], S: int, A: int) -> Floats:
     return frozen(result)
 
 
+def undiscounted(gamma: Floats, interest: Floats) -> None:
+    """What the average reward asks for: no discount, and states weighted by d_mu alone."""
+    for name, values, why in (
+        ("gamma", gamma, "an endless stream has no ends; let an episode lead to a start state"),
+        ("interest", interest, "the mean value under d_mu fixes the constant"),
+    ):
+        bad = values != 1.0
+        if bad.any():
+            place = _place(bad)
+            raise InputError(
+                f"{name}{list(place) if values.ndim else ''} must be 1 with average_reward=True, "
+                f"got {values[place]:g}: {why}."
+            )
+
+
 def per_transition(gamma: Floats, full: tuple[int, ...]) -> Floats:
     """Discounts as [.., s, a, s']."""
     if gamma.ndim == 2:  # [policy, s']

@@ -13,6 +13,7 @@ from steadytd.base.errors import InputError
 from steadytd.mdp.cached import cached
 from steadytd.mdp.scales import RowSpace, column_lengths, power_of_two
 from steadytd.mdp.sparse import dense
+from steadytd.mdp.stationary import stationary_distribution
 
 CANCELLED = 1e-6  # of the largest reward: a mean far below it may be rounding
 NEVER = 1e-15  # of all steps: how often a state may be visited that counts as not visited
@@ -39,6 +40,9 @@ class Moments:
     the stream, whether or not the learner updates in it. So d sums to 1 only if all are active.
     No discounted step leaves the active states, so products that begin with D, such as
     D (I - lam P_gamma)^-1, never reach the others.
+
+    With `average_reward` all discounts are 1, and values are differential: rewards are counted less
+    `rate`, and the mean of v_pi under d is 0.
     """
 
     P: Floats
@@ -50,6 +54,7 @@ class Moments:
     d: Floats
     interest: Floats
     active: Bools | None = None  # None: everywhere
+    average_reward: bool = False
 
     @property
     def n_features(self) -> int:
@@ -122,8 +127,25 @@ class Moments:
         return max(largest, CANCELLED * float(np.abs(self.r).max()))
 
     @cached_property
+    def d_pi(self) -> Floats:
+        """The stationary distribution of the target policy's chain."""
+        return stationary_distribution(self.P_pi, "target")
+
+    @property
+    def rate(self) -> float:
+        """The target policy's mean reward per step, in the long run."""
+        return float(self.d_pi @ self.r_pi)
+
+    @cached_property
     def v_pi(self) -> Floats:
-        """The solution of v = r_pi + P_gamma v."""
+        """The solution of v = r_pi + P_gamma v; with average reward of v = r_pi - rate + P v.
+
+        Differential values are known up to a constant: their mean under d is 0. The system has the
+        mean added to it, which is then 0, since d_pi (I - P) = 0.
+        """
+        if self.average_reward:
+            system = np.eye(len(self.d)) - self.P_pi + self.d
+            return np.asarray(np.linalg.solve(system, self.r_pi - self.rate))
         system = np.eye(len(self.r_pi)) - self.P_gamma
         largest = 1.0 - 1e-12
         # the largest row sum bounds the spectral radius, and is much cheaper
@@ -133,6 +155,15 @@ class Moments:
                 "pi need not end; use gamma < 1, or discount 0 where an episode ends."
             )
         return np.asarray(np.linalg.solve(system, self.r_pi))
+
+    @cached_property
+    def compared(self) -> Floats:
+        """The features [s, k] whose values are compared with v_pi, to measure an error.
+
+        With average reward values are known up to a constant, so these are the features less their
+        mean under d: the error is that of the best constant added.
+        """
+        return self.Phi - self.d @ self.Phi if self.average_reward else self.Phi
 
     @property
     def visited(self) -> Bools:
@@ -210,6 +241,10 @@ class Moments:
         identity = np.eye(len(self.d))
         if lam == 0.0:
             return identity
+        if self.average_reward and lam * scale >= 1.0 - 1e-12:
+            raise InputError(
+                f"the mean of a trace is not finite at lam = {lam:g} without discount; use lam < 1."
+            )
         return np.asarray(np.linalg.inv(identity - lam * scale * self.P_gamma))
 
     @cached_property

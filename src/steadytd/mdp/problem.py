@@ -19,7 +19,7 @@ from steadytd.mdp.sparse import PARTS, from_parts, is_sparse, parts, values_of
 from steadytd.mdp.stationary import stationary_distribution
 
 ARRAYS = ("P", "r", "gamma", "mu", "pi", "Phi", "w0", "start", "interest")
-LATER = ("active",)  # missing in older files
+LATER = ("active", "average_reward")  # missing in older files
 TEXTS = ("name", "summary", "doc")
 FORMAT = 1
 
@@ -38,6 +38,11 @@ class Problem(InNotebooks):
     `interest` [s]                     weight of a state in the error and in ETD (default: 1)
     `active`   [s]                     where a learner updates (default: everywhere)
     ========== ======================= ====================================================
+
+    With `average_reward=True` the stream has no end and no discount (gamma is 1). What is evaluated
+    is `rate`, the mean reward per step under `pi`, and the differential values v = r - rate + P v.
+    These are known up to a constant: `v_pi` has the mean 0 under d_mu, and the error of values is
+    measured after the best constant is added to them.
 
     Several target policies on one stream: a leading policy axis on `pi` and, where they differ
     between the policies, on `r` [k, s, a, s'], `gamma` [k, s'] or [k, s, a, s'], `interest` and
@@ -66,6 +71,7 @@ class Problem(InNotebooks):
     start: Floats
     interest: Floats
     active: Bools
+    average_reward: bool
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class Problem(InNotebooks):
         start: ArrayLike | None = None,
         interest: ArrayLike | None = None,
         active: ArrayLike | None = None,
+        average_reward: bool = False,
         summary: str = "",
         doc: str = "",
     ) -> None:
@@ -100,6 +107,10 @@ class Problem(InNotebooks):
         given["interest"] = checks.interest(interest, K, S)
         given["active"] = checks.active(active, K, S)
         checks.ends_where_inactive(self.active, self.P, self.mu, self._discounts)
+        given["average_reward"] = bool(average_reward)
+        if self.average_reward:
+            checks.undiscounted(discount, self.interest)
+            _ = self.rate  # the target policy's chain has one
         start = self.d_mu if start is None else start
         given["start"] = checks.probabilities("start", start, (S,), "[s]")
 
@@ -108,7 +119,8 @@ class Problem(InNotebooks):
 
     def __identity__(self) -> dict[str, object]:
         """Every array; the texts are for readers."""
-        found = {name: getattr(self, name) for name in (*ARRAYS, *LATER)}
+        later = LATER if self.average_reward else LATER[:1]
+        found = {name: getattr(self, name) for name in (*ARRAYS, *later)}
         return found | ({"Phi": parts(self.Phi)} if is_sparse(self.Phi) else {})
 
     def __repr__(self) -> str:
@@ -192,6 +204,7 @@ class Problem(InNotebooks):
             r=self.r[policy] if several else self.r,
             gamma=gamma[policy] if several else gamma,
             interest=self.interest[policy] if several else self.interest,
+            average_reward=self.average_reward,
         )
 
     @cached_property
@@ -199,6 +212,12 @@ class Problem(InNotebooks):
         """The exact value function: [s], or [policy, s] with several target policies."""
         values = [self.moments(k).v_pi for k in range(self.n_policies)]
         return frozen(values if self.pi.ndim == 3 else values[0])
+
+    @cached_property
+    def rate(self) -> float | Floats:
+        """The mean reward per step under the target policy, [policy] with several of them."""
+        rates = [self.moments(k).rate for k in range(self.n_policies)]
+        return frozen(rates) if self.pi.ndim == 3 else rates[0]
 
     def error_weights(self, policy: int = 0) -> Floats:
         """The weight of each state in the error: d_mu interest active, scaled to sum 1."""
@@ -215,10 +234,12 @@ class Problem(InNotebooks):
     def error(self, w: ArrayLike) -> float | Floats:
         """sqrt(sum_s d_mu(s) (phi(s).w - v_pi(s))^2): a number, or one per row of w.
 
-        With several target policies w is [..., policy, k] and the error their mean.
+        With several target policies w is [..., policy, k] and the error their mean. With average
+        reward a constant is added to the values, the best one.
         """
         d = np.stack([self.error_weights(k) for k in range(self.n_policies)])
-        return value_error(w, self.Phi, self.targets, d, several=self.pi.ndim == 3)
+        Phi = self.moments().compared if self.average_reward else self.Phi
+        return value_error(w, Phi, self.targets, d, several=self.pi.ndim == 3)
 
     def save(self, path: str | Path) -> Path:
         """Save to an `.npz` file; `steadytd.load_problem` reads it back."""
@@ -274,8 +295,8 @@ def load_problem(path: str | Path) -> Problem:
             f"'{source}' has format {content['format']}, this version reads {FORMAT}; "
             "save it again with this version."
         )
-    texts = {key: str(content.get(key, "")) for key in TEXTS}
-    arrays = {key: content[key] for key in (*ARRAYS, *LATER) if key in content}
+    texts: dict[str, Any] = {key: str(content.get(key, "")) for key in TEXTS}
+    arrays: dict[str, Any] = {key: content[key] for key in (*ARRAYS, *LATER) if key in content}
     return Problem(**texts, **arrays)
 
 

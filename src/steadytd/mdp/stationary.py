@@ -12,7 +12,7 @@ from steadytd.base.errors import InputError
 LARGE = 1e150  # where the weights relative to state 0 are scaled down: a long drift overflows
 
 
-def stationary_distribution(P: Floats) -> Floats:
+def stationary_distribution(P: Floats, policy: str = "behaviour") -> Floats:
     """The unique d with d P = d, sum d = 1; zero on transient states.
 
     The elimination of Grassmann, Taksar and Heyman (1985) on the recurrent class: it adds and
@@ -27,7 +27,7 @@ def stationary_distribution(P: Floats) -> Floats:
     if len(classes) > 1:
         some = ", ".join(str([int(s) for s in c[:6]]) for c in classes[:3])
         raise InputError(
-            f"the behaviour policy's chain has {len(classes)} closed classes of states ({some}), "
+            f"the {policy} policy's chain has {len(classes)} closed classes of states ({some}), "
             "so its stationary distribution is not unique; connect them, or leave out the states "
             "that the start does not reach."
         )

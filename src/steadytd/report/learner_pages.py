@@ -102,7 +102,7 @@ def _live(law: Law, example: str) -> list[str]:
     `docs/write_learner_pages.py` draws those.
     """
     run = RUN.search(example)
-    if law.block is not None or law.action_values or run is None:
+    if law.block is not None or not law.of_discounted_states or run is None:
         return ["The example [below](#at-work), run and drawn; point at a line to read it. ([The "
                 "lab](../lab.md) runs learners of state values that take steps.)", "",
                 f"![Error of {law.name} over steps](../images/learner_{law.name}.svg)"]  # fmt: skip

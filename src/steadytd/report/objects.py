@@ -25,7 +25,9 @@ from steadytd.evaluation.monitor import Monitor
 from steadytd.evaluation.result import Evaluation
 from steadytd.mdp.problem import Problem
 from steadytd.report import learning_curve, run
+from steadytd.report.certificate import average
 from steadytd.report.certificate import page as certificate
+from steadytd.report.certificate.cures import cures_chart
 from steadytd.report.certificate.figures import path_chart
 from steadytd.report.evaluation.figures import decisions_chart, values_chart
 from steadytd.report.evaluation.page import write_evaluation
@@ -46,8 +48,10 @@ from steadytd.studies.analysis.reading import read_study
 from steadytd.studies.analysis.summary import MEASURES
 from steadytd.studies.results import StudyResults
 from steadytd.studies.study import Study
+from steadytd.theory.average import AverageCertificate
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.learning_curve import LearningCurve
+from steadytd.theory.verdicts import Verdicts
 
 SMALL = {"width": 420, "height": 200}  # pixels of a chart in a notebook
 Parts = Sequence[Line | Table | str]
@@ -202,7 +206,7 @@ def _run_chart(r: Result, learners: Chosen | None = None, expected: bool = False
 # Certificates
 
 
-def _certificate_frame(c: Certificate) -> Any:
+def _certificate_frame(c: Verdicts) -> Any:
     import polars as pl
 
     rows = [{**row, **row.get("params", {})} for row in c.learners]
@@ -278,6 +282,7 @@ BARS = 60  # numbers beyond which they are drawn as a line
 
 def _online_parts(a: OnlineLearner) -> Parts:
     first = f"{a.learner}: {count(a.step, 'update')} on {count(a.n_features, 'feature')}."
+    first += "".join(f" Its {name} is {number(value)}." for name, value in a.scalars.items())
     if a.diverged:
         at = int(a.block.diverged[0])
         return [first, f"It overflowed at update {at:,}: a weight left the finite range."]
@@ -330,6 +335,10 @@ VIEWS: dict[type, View] = {
     LearningCurve: View(
         learning_curve.parts, learning_curve.learning_curve_chart,
         learning_curve.write_learning_curve, lambda curve: curve.table,
+    ),
+    AverageCertificate: View(
+        lambda c: [*average.answer(c), *average.rest(c)],
+        cures_chart, average.write_certificate, _certificate_frame,
     ),
     Evaluation: View(answer, _evaluation_chart, write_evaluation, lambda e: e.values),
     Monitor: View(monitor_parts, monitor_chart, write_monitor, lambda m: m.history),

@@ -36,9 +36,14 @@ class Look(NamedTuple):
 
 @cache
 def _looks() -> dict[str, Look]:
-    """The registered learners of this package, in an order that no further law can change."""
+    """The registered learners of this package, in an order that no further law can change.
+
+    Those of the average reward are drawn beside each other only, and have colours of their own.
+    """
     laws = {name: algorithm(name) for name in names()}
     own = {n: x for n, x in laws.items() if x.update.__module__.startswith("steadytd.")}
+    average = [n for n, x in own.items() if x.average_reward]
+    own = {n: x for n, x in own.items() if n not in average}
     first = sorted((n for n in own if own[n].role.place), key=lambda n: own[n].role.place)
     first += [n for n in own if own[n].role.exhibit]
     looks = {name: Look(HUES[i]) for i, name in enumerate(first)}
@@ -49,7 +54,9 @@ def _looks() -> dict[str, Look]:
     free = [Look(hue, dash) for dash in DASHES for hue in HUES]
     free = [look for look in free if look not in looks.values()]
     rest = sorted((n for n in own if n not in looks), key=lambda n: bool(own[n].adapts))
-    return looks | dict(zip(rest, free, strict=False))
+    looks |= dict(zip(rest, free, strict=False))
+    average.sort(key=lambda name: laws[name].role.place)
+    return looks | {name: Look(HUES[i]) for i, name in enumerate(average)}
 
 
 def look(learner: str) -> Look:

@@ -176,6 +176,11 @@ def run_gym(
             raise InputError(
                 f"{learner.name} learns action values, but a stream has state values; use tdc."
             )
+        if learner.law.average_reward:
+            raise InputError(
+                f"{learner.name} learns the average reward, but a stream has a discount; use td or "
+                "another learner, or st.learner(...).start(...) in a loop of your own."
+            )
     groups = grouped(lanes_of(learners, stream.n_policies), stream.n_features)
     goals = stream.goals()
     each = len(learners) * stream.n_policies * int(points[-1])

@@ -41,10 +41,14 @@ def _part(problem: Task, policy: int, measure: str) -> tuple[Rows, Floats, Float
     if measure == "value":
         weight = problem.error_weights(policy)
         table = problem.table
+        if isinstance(problem, Problem) and problem.average_reward:
+            table = problem.moments(policy).compared
         rows = sparse_rows(table if table.shape[0] == len(weight) else table[: len(weight)])
         return rows, weight, problem.targets[policy]
     if not isinstance(problem, Problem):
         raise InputError("the projected Bellman error is defined for state values; use 'value'.")
+    if problem.average_reward:
+        raise InputError("the projected Bellman error is defined with a discount; use 'value'.")
     return _projected_bellman(problem, policy)
 
 

@@ -102,11 +102,11 @@ def _left(problem: Task, learner: Learner, steps: int) -> float | None:
         return None
     steps = max(0, steps - max(_filling(problem, learner, k) for k in range(problem.n_policies)))
     alpha, (power, delay) = float(learner.values.get("alpha", 1.0)), learner.schedule
-    start = learner.first_vectors(problem.w0)
+    start = learner.first_y(problem.w0)
     way = np.zeros(2)
     for k in range(problem.n_policies):
         e, span = reduced(problem, learner, k), problem.moments(k).row_space
-        first = (start @ span).reshape(-1) - np.linalg.solve(e.M, e.g)
+        first = learner.law.basis(span).T @ start - np.linalg.solve(e.M, e.g)
         with np.errstate(over="ignore", invalid="ignore"):
             if not decays:
                 one = np.eye(len(e.g)) - alpha * e.M
@@ -118,7 +118,8 @@ def _left(problem: Task, learner: Learner, steps: int) -> float | None:
                 from scipy.linalg import expm
 
                 move = expm(-total * e.M)
-            both = np.stack([first, move @ first])[:, : span.shape[1]] @ (problem.Phi @ span).T
+            seen = problem.moments(k).compared @ span
+            both = np.stack([first, move @ first])[:, : span.shape[1]] @ seen.T
             way += np.sqrt((both**2) @ problem.error_weights(k))
     return float(way[1] / way[0]) if way[0] > 0.0 else 0.0
 
@@ -131,10 +132,10 @@ def _filling(problem: Task, learner: Learner, policy: int) -> int:
     """
     if learner.windows:
         return max(learner.windows) - 1
-    if not (learner.traced or learner.law.memory):
+    if not (learner.traced or learner.law.remembered):
         return 0
     r = float(np.abs(np.linalg.eigvals(problem.moments(policy).P_gamma)).max())
-    r *= 1.0 if learner.law.memory else float(learner.values.get(learner.law.trace_param, 1.0))
+    r *= 1.0 if learner.law.remembered else float(learner.values.get(learner.law.trace_param, 1.0))
     return int(np.ceil(r / (1.0 - r))) if r < 1.0 else 0
 
 

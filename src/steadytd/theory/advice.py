@@ -10,7 +10,7 @@ import numpy as np
 from steadytd.base.finding import Finding
 from steadytd.base.numbers import LARGEST_COUNT, about, number
 from steadytd.mdp.scales import ROUNDING, SAME, zeroed
-from steadytd.theory.analysis import Analysis
+from steadytd.theory.analysis import Analysis, LearnersOn
 from steadytd.theory.cure import CLOSE, STEEP
 from steadytd.theory.recommend import horizon, off_by_two, recommended
 from steadytd.theory.thresholds import solution
@@ -31,10 +31,10 @@ def advise(c: Analysis) -> list[Finding]:
         _knife_edge(c),
         _bias(c),
         _bound_loose(c),
-        _rank_deficient(c),
-        _nearly_dependent(c),
+        rank_deficient(c),
+        nearly_dependent(c),
         _nearly_defective(c),
-        _no_coverage(c),
+        no_coverage(c),
         use,
     ]
     return [finding for finding in found if finding is not None]
@@ -310,19 +310,20 @@ def _bound_loose(c: Analysis) -> Finding | None:
     )  # fmt: skip
 
 
-def _rank_deficient(c: Analysis) -> Finding | None:
-    if c.pencil.rank == c.problem.n_features:
+def rank_deficient(c: LearnersOn) -> Finding | None:
+    """Features of which some are combinations of others."""
+    if c.rank == c.problem.n_features:
         return None
     return Finding(
         "rank_deficient",
-        text=f"the features of the states that mu visits have rank {c.pencil.rank} of "
+        text=f"the features of the states that mu visits have rank {c.rank} of "
         f"{c.problem.n_features}: all statements are about the values. In the long run only the "
         "part of the weights in the row space changes; the rest of w0 stays as it is.",
-        numbers={"rank": c.pencil.rank, "features": c.problem.n_features},
+        numbers={"rank": c.rank, "features": c.problem.n_features},
     )
 
 
-def _nearly_dependent(c: Analysis) -> Finding | None:
+def nearly_dependent(c: LearnersOn) -> Finding | None:
     """Features that are so close to dependent that rounding shows in the numbers."""
     condition = c.moments.span.condition
     if condition < NEARLY:
@@ -354,7 +355,8 @@ def _nearly_defective(c: Analysis) -> Finding | None:
     )
 
 
-def _no_coverage(c: Analysis) -> Finding | None:
+def no_coverage(c: LearnersOn) -> Finding | None:
+    """States to which the behaviour policy does not return."""
     missing = np.flatnonzero(c.problem.active_in(c.policy) & ~c.moments.visited)
     if not len(missing):
         return None

@@ -78,7 +78,7 @@ def almost_sure(problem: Problem, learner: Learner, policy: int = 0) -> AlmostSu
     if not known or learner.schedule[0] or not isinstance(alpha, float):
         return None
     rank = problem.moments(policy).row_space.shape[1]
-    if closes(learner) and rank * len(law.vectors) == 1:
+    if closes(learner) and rank * len(law.vectors) + len(law.scalars) == 1:
         maps = Maps.of(problem, learner, policy, problem.d_mu)
         often = problem.d_mu[problem.d_mu > 0.0][maps.s] * maps.p
         with np.errstate(divide="ignore"):

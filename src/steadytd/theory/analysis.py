@@ -19,7 +19,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.learners import law_of
+from steadytd.learners import algorithm, law_of, names
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
@@ -37,9 +37,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+def compared(average_reward: bool = False) -> list[Law]:
+    """The registered laws that the certificate compares and may recommend, in their order."""
+    known = (law for law in map(algorithm, names()) if law.average_reward == average_reward)
+    laws = [law for law in known if law.role.place]
+    return sorted(laws, key=lambda law: law.role.place)
+
+
 @dataclass(frozen=True, eq=False)
-class Analysis:
-    """What can be computed about learning on this problem, without a word on what it means."""
+class LearnersOn:
+    """What can be computed about any learner on one problem and target policy."""
 
     problem: Problem
     policy: int = 0
@@ -49,90 +56,10 @@ class Analysis:
         """The problem's exact matrices."""
         return self.problem.moments(self.policy)
 
-    @cached_property
-    def pencil(self) -> Pencil:
-        """A_0, G and b on the row space."""
-        return Pencil.of(self.moments)
-
-    # The paper's own objects
-
-    def A(self, eta: float = 0.0) -> Floats:
-        """The key matrix Phi' D ((1 + eta) I - gamma P_pi) Phi."""
-        return np.asarray(self.moments.A() + eta * self.moments.G)
-
     @property
-    def b(self) -> Floats:
-        """Phi' D r_pi."""
-        return self.moments.b()
-
-    @cached_property
-    def projection(self) -> Floats:
-        """Pi = Phi (Phi' D Phi)^+ Phi' D: onto the span of Phi in the d_mu norm."""
-        m, Q = self.moments, self.pencil.Q
-        weighted = Q.T @ (m.Phi * m.d[:, None]).T
-        return np.asarray(m.Phi @ Q @ solution(self.pencil.G, weighted))
-
-    def bellman(self, values: ArrayLike, eta: float = 0.0) -> Floats:
-        """The perturbed Bellman operator T_eta v = (r_pi + gamma P_pi v) / (1 + eta)."""
-        v = np.asarray(values, dtype=np.float64)
-        return np.asarray((self.moments.r_pi + self.moments.P_gamma @ v) / (1.0 + eta))
-
-    def contraction(self, eta: float = 0.0) -> dict[str, float]:
-        """Moduli of T_eta: in the maximum norm, and in the d_mu norm (there also of Pi T_eta).
-
-        Below 1 in the d_mu norm, the projected operator contracts and perturbed TD's fixed point
-        is unique and has an error bound.
-        """
-        m = self.moments
-        active = self.problem.active_in(self.policy)
-        return {
-            "maximum": float(m.P_gamma[active].sum(axis=1).max()) / (1.0 + eta),
-            "d_mu": m.operator_norm / (1.0 + eta),
-        }
-
-    def assumptions(self, learner: Learner | str) -> list[Assumption]:
-        """Each assumption of the paper's convergence theorem, holding or not, and why."""
-        return check_assumptions(self.problem, self.resolved(learner), self.policy)
-
-    # Thresholds
-
-    @property
-    def td_stable(self) -> bool:
-        """Whether plain off-policy TD(0) converges in the mean."""
-        return self.pencil.is_stable(0.0)
-
-    @property
-    def eta_pd(self) -> float:
-        """From here on A(eta) is positive definite, exactly; negative if TD's own A is."""
-        return self.pencil.eta_pd
-
-    @property
-    def eta_hurwitz(self) -> float:
-        """From here on the mean update is stable for every larger eta; at most eta_pd."""
-        return self.pencil.eta_hurwitz
-
-    @property
-    def unstable_etas(self) -> list[Interval]:
-        """The penalties in [0, eta_pd] with an unstable mean update: a set, not one number."""
-        return self.pencil.unstable_from(0.0)
-
-    @cached_property
-    def bounds(self) -> dict[str, float]:
-        """Six penalties that suffice, from the tightest to the paper's and one without a model."""
-        return bounds(self.moments)
-
-    # The path of fixed points
-
-    @cached_property
-    def best_eta(self) -> float:
-        """What eta=auto takes: the least error that is clear of poles, crossings, knife edges."""
-        return self.penalties.automatic()
-
-    @property
-    def penalties(self) -> Cure:
-        """Perturbed TD's penalty as a cure: w(eta), its errors, and which penalties are clear."""
-        plain = make_learner("perturbed_td", alpha=1.0, eta=1.0)
-        return penalty(self.problem, plain, self.policy)
+    def rank(self) -> int:
+        """The dimension of the features' row space."""
+        return int(self.moments.row_space.shape[1])
 
     def norm(self, values: ArrayLike) -> float:
         """The root of the mean square over the active states that mu visits."""
@@ -153,60 +80,17 @@ class Analysis:
         """The error of weights for this target policy."""
         return Setting.of(self.problem, self.policy).error(w)
 
+    @cached_property
+    def best_eta(self) -> float:
+        """What eta=auto takes: the least error that is clear of poles, crossings, knife edges."""
+        return self.penalties.automatic()
+
     @property
-    def poles(self) -> list[float]:
-        """The penalties eta >= 0 at which A(eta) is singular and w(eta) has a pole."""
-        return [p for p in self.pencil.poles if p >= 0.0]
-
-    def error_bound(self, eta: float) -> float:
-        """A bound on the error of w(eta) without its solution; infinite where none exists.
-
-        With c the contraction modulus in the d_mu norm, p = ||Pi V - V|| and
-        k = eta ||Pi V|| / (1 + eta): [c k + sqrt(k^2 + (1 - c^2) p^2)] / (1 - c^2). Where states
-        are of different interest, times the largest ratio of the error's norm to the d_mu norm.
-        """
-        c = self.contraction(eta)["d_mu"]
-        if c >= 1.0:
-            return float("inf")
-        m = self.moments
-        projected = self.projection @ m.v_pi
-        p = float(np.sqrt(m.d @ (projected - m.v_pi) ** 2))
-        k = eta / (1.0 + eta) * float(np.sqrt(m.d @ projected**2))
-        weights = self.problem.error_weights(self.policy)[m.visited] / m.d[m.visited]
-        bound = (c * k + np.sqrt(k**2 + (1.0 - c**2) * p**2)) / (1.0 - c**2)
-        return float(np.sqrt(weights.max()) * bound)
-
-    def sensitivity(self, eta: float) -> float:
-        """How far the values move, in the d_mu norm, per unit of eta; infinite at a pole."""
-        return self.pencil.sensitivity(eta) / float(np.sqrt(self.moments.d.sum()))
-
-    def path(self, etas: Sequence[float] | Floats) -> pl.DataFrame:
-        """One row per penalty: eta, stable, error, error_bound, sensitivity, value of each state.
-
-        At a pole the error and the values are null; an error bound that does not exist is null.
-        """
-        import polars as pl
-
-        for eta in etas:
-            if not (isinstance(eta, Real) and 0.0 <= float(eta) < np.inf):
-                raise InputError(f"eta must be a finite number >= 0, got {eta!s:.60}.")
-        rows = [self._path_row(float(eta)) for eta in etas]
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-    def _path_row(self, eta: float) -> dict[str, Any]:
-        bound, pole = self.error_bound(eta), self.pencil.at_pole(eta)
-        w = np.zeros(self.problem.n_features) if pole else self.pencil.fixed_point(eta)
-        row = {
-            "eta": eta,
-            "stable": self.pencil.is_stable(eta),
-            "error": None if pole else self.error(w),
-            "error_bound": bound if np.isfinite(bound) else None,
-            "sensitivity": None if pole else self.sensitivity(eta),
-        }
-        values = enumerate(self.moments.Phi @ w)
-        return row | {f"value_{s}": None if pole else float(v) for s, v in values}
-
-    # Learners
+    def penalties(self) -> Cure:
+        """The paper's penalty as a cure: w(eta), its errors, and which penalties are clear."""
+        laws = compared(self.problem.average_reward)
+        law = next(law for law in laws if "eta" in law.params)
+        return penalty(self.problem, make_learner(law, alpha=1.0, eta=1.0), self.policy)
 
     def resolved(self, learner: Learner | Law | str, **params: object) -> Learner:
         """A learner from a name, text or law, with "auto" replaced by the number chosen here."""
@@ -301,3 +185,142 @@ class Analysis:
         """
         found = self.resolved(learner, **params)
         return dynamics.largest_alpha(self.problem, found, self.policy)
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis(LearnersOn):
+    """What can be computed about learning with a discount, without a word on what it means."""
+
+    def __post_init__(self) -> None:
+        if self.problem.average_reward:
+            raise InputError(
+                f"{self.problem.name} asks for the average reward, and this is about discounted "
+                "values; use steadytd.certify."
+            )
+
+    @cached_property
+    def pencil(self) -> Pencil:
+        """A_0, G and b on the row space."""
+        return Pencil.of(self.moments)
+
+    # The paper's own objects
+
+    def A(self, eta: float = 0.0) -> Floats:
+        """The key matrix Phi' D ((1 + eta) I - gamma P_pi) Phi."""
+        return np.asarray(self.moments.A() + eta * self.moments.G)
+
+    @property
+    def b(self) -> Floats:
+        """Phi' D r_pi."""
+        return self.moments.b()
+
+    @cached_property
+    def projection(self) -> Floats:
+        """Pi = Phi (Phi' D Phi)^+ Phi' D: onto the span of Phi in the d_mu norm."""
+        m, Q = self.moments, self.pencil.Q
+        weighted = Q.T @ (m.Phi * m.d[:, None]).T
+        return np.asarray(m.Phi @ Q @ solution(self.pencil.G, weighted))
+
+    def bellman(self, values: ArrayLike, eta: float = 0.0) -> Floats:
+        """The perturbed Bellman operator T_eta v = (r_pi + gamma P_pi v) / (1 + eta)."""
+        v = np.asarray(values, dtype=np.float64)
+        return np.asarray((self.moments.r_pi + self.moments.P_gamma @ v) / (1.0 + eta))
+
+    def contraction(self, eta: float = 0.0) -> dict[str, float]:
+        """Moduli of T_eta: in the maximum norm, and in the d_mu norm (there also of Pi T_eta).
+
+        Below 1 in the d_mu norm, the projected operator contracts and perturbed TD's fixed point
+        is unique and has an error bound.
+        """
+        m = self.moments
+        active = self.problem.active_in(self.policy)
+        return {
+            "maximum": float(m.P_gamma[active].sum(axis=1).max()) / (1.0 + eta),
+            "d_mu": m.operator_norm / (1.0 + eta),
+        }
+
+    def assumptions(self, learner: Learner | str) -> list[Assumption]:
+        """Each assumption of the paper's convergence theorem, holding or not, and why."""
+        return check_assumptions(self.problem, self.resolved(learner), self.policy)
+
+    # Thresholds
+
+    @property
+    def td_stable(self) -> bool:
+        """Whether plain off-policy TD(0) converges in the mean."""
+        return self.pencil.is_stable(0.0)
+
+    @property
+    def eta_pd(self) -> float:
+        """From here on A(eta) is positive definite, exactly; negative if TD's own A is."""
+        return self.pencil.eta_pd
+
+    @property
+    def eta_hurwitz(self) -> float:
+        """From here on the mean update is stable for every larger eta; at most eta_pd."""
+        return self.pencil.eta_hurwitz
+
+    @property
+    def unstable_etas(self) -> list[Interval]:
+        """The penalties in [0, eta_pd] with an unstable mean update: a set, not one number."""
+        return self.pencil.unstable_from(0.0)
+
+    @cached_property
+    def bounds(self) -> dict[str, float]:
+        """Six penalties that suffice, from the tightest to the paper's and one without a model."""
+        return bounds(self.moments)
+
+    # The path of fixed points
+
+    @property
+    def poles(self) -> list[float]:
+        """The penalties eta >= 0 at which A(eta) is singular and w(eta) has a pole."""
+        return [p for p in self.pencil.poles if p >= 0.0]
+
+    def error_bound(self, eta: float) -> float:
+        """A bound on the error of w(eta) without its solution; infinite where none exists.
+
+        With c the contraction modulus in the d_mu norm, p = ||Pi V - V|| and
+        k = eta ||Pi V|| / (1 + eta): [c k + sqrt(k^2 + (1 - c^2) p^2)] / (1 - c^2). Where states
+        are of different interest, times the largest ratio of the error's norm to the d_mu norm.
+        """
+        c = self.contraction(eta)["d_mu"]
+        if c >= 1.0:
+            return float("inf")
+        m = self.moments
+        projected = self.projection @ m.v_pi
+        p = float(np.sqrt(m.d @ (projected - m.v_pi) ** 2))
+        k = eta / (1.0 + eta) * float(np.sqrt(m.d @ projected**2))
+        weights = self.problem.error_weights(self.policy)[m.visited] / m.d[m.visited]
+        bound = (c * k + np.sqrt(k**2 + (1.0 - c**2) * p**2)) / (1.0 - c**2)
+        return float(np.sqrt(weights.max()) * bound)
+
+    def sensitivity(self, eta: float) -> float:
+        """How far the values move, in the d_mu norm, per unit of eta; infinite at a pole."""
+        return self.pencil.sensitivity(eta) / float(np.sqrt(self.moments.d.sum()))
+
+    def path(self, etas: Sequence[float] | Floats) -> pl.DataFrame:
+        """One row per penalty: eta, stable, error, error_bound, sensitivity, value of each state.
+
+        At a pole the error and the values are null; an error bound that does not exist is null.
+        """
+        import polars as pl
+
+        for eta in etas:
+            if not (isinstance(eta, Real) and 0.0 <= float(eta) < np.inf):
+                raise InputError(f"eta must be a finite number >= 0, got {eta!s:.60}.")
+        rows = [self._path_row(float(eta)) for eta in etas]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def _path_row(self, eta: float) -> dict[str, Any]:
+        bound, pole = self.error_bound(eta), self.pencil.at_pole(eta)
+        w = np.zeros(self.problem.n_features) if pole else self.pencil.fixed_point(eta)
+        row = {
+            "eta": eta,
+            "stable": self.pencil.is_stable(eta),
+            "error": None if pole else self.error(w),
+            "error_bound": bound if np.isfinite(bound) else None,
+            "sensitivity": None if pole else self.sensitivity(eta),
+        }
+        values = enumerate(self.moments.Phi @ w)
+        return row | {f"value_{s}": None if pole else float(v) for s, v in values}

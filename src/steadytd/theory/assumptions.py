@@ -34,7 +34,7 @@ def check_assumptions(problem: Problem, learner: Learner, policy: int = 0) -> li
     """Theorem 1 of the paper: assumptions 1 to 6 for the iteration of this learner."""
     chain = np.einsum("sa,sat->st", problem.mu, problem.P)
     period = chain_period(chain, int(problem.d_mu.argmax()))
-    bounded = not (learner.traced or learner.law.memory)
+    bounded = not (learner.traced or learner.law.remembered)
     try:
         mean = dynamics.reduced(problem, learner, policy)
     except InputError:

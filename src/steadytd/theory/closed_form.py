@@ -139,6 +139,7 @@ def check(law: Law | Learner | str) -> LawCheck:
 def compare(learner: Learner, task: Task, seed: int, sizes: tuple[float, ...] = (1.0,)) -> Compared:
     """The law and its closed form at vectors drawn by `seed`: where they differ the most."""
     law, rng = learner.law, np.random.default_rng(seed)
+    places = law.places(task.n_features)
     M, g = stated(law, task.moments(), numbers_of(learner))
     found = []
     for alpha in STEP_SIZES[:1] if law.first_order else STEP_SIZES:
@@ -147,16 +148,14 @@ def compare(learner: Learner, task: Task, seed: int, sizes: tuple[float, ...] = 
         for size in sizes:
             y = size * rng.normal(size=len(g))
             for name in law.settled:
-                first = law.vectors.index(name) * task.n_features
-                part = slice(first, first + task.n_features)
+                part = places[name]
                 y[part] = np.linalg.lstsq(M, g)[0][part]
             with users_own(f"law {law.name}"), np.errstate(all="ignore"):
                 by_law, by_form = step(y), g - M @ y
             scale = max(1.0, float((np.abs(M) @ np.abs(y) + np.abs(g)).max()))
             apart = np.nan_to_num(np.abs(by_law - by_form), nan=np.inf) / scale
-            place = int(apart.argmax()) // task.n_features
-            own = slice(place * task.n_features, (place + 1) * task.n_features)
-            vector = law.vectors[place]
+            worst_entry = int(apart.argmax())
+            vector, own = next((v, part) for v, part in places.items() if worst_entry < part.stop)
             found.append(Compared(float(apart.max()), alpha, vector, by_law[own], by_form[own]))
         worst = max(found, key=lambda one: one.difference)
         if worst.difference > SAME:  # at small steps already: larger ones need not be tried
@@ -182,7 +181,7 @@ def stated(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectation:
             np.asarray(part).astype(np.float64, casting="same_kind", copy=False)
             for part in law.expectation(m, numbers)
         )
-    size = m.Phi.shape[1] * len(law.vectors)
+    size = m.Phi.shape[1] * len(law.vectors) + len(law.scalars)
     if M.shape != (size, size) or g.shape != (size,):
         raise InputError(
             f"the closed form of {law.name} must give M [{size}, {size}] and g [{size}] for "
@@ -246,7 +245,7 @@ def drawn_task(law: Law, seed: int) -> Task:
     steps end an episode, and mu takes an action that pi avoids.
     """
     rng = np.random.default_rng(seed)
-    shape = (STATES, ACTIONS, STATES)
+    shape, average = (STATES, ACTIONS, STATES), law.average_reward
     pi, mu = rng.dirichlet(np.full(ACTIONS, 3.0), size=(2, STATES))
     pi[0] = np.eye(ACTIONS)[0]
     P = rng.uniform(0.2, 1.0, shape)  # to the next state, or to itself or the one after the next
@@ -256,11 +255,14 @@ def drawn_task(law: Law, seed: int) -> Task:
         name=f"drawn {seed}",
         P=P / P.sum(axis=2, keepdims=True),
         r=rng.normal(size=shape),
-        gamma=np.where(rng.random(shape) < 0.2, 0.0, rng.uniform(0.5, 0.95, shape)),
+        gamma=1.0
+        if average
+        else np.where(rng.random(shape) < 0.2, 0.0, rng.uniform(0.5, 0.95, shape)),
         mu=mu,
         pi=pi,
         Phi=rng.normal(size=(STATES, FEATURES)),
-        interest=rng.uniform(0.5, 2.0, STATES),
+        interest=None if average else rng.uniform(0.5, 2.0, STATES),
+        average_reward=average,
     )
     if not law.action_values:
         return problem
@@ -300,7 +302,7 @@ class MeanStep:
         # what a law remembers, as one vector: its memory, then its traces
         self.clocks = clocks_of(self.law)
         self.cycle = self._cycle()
-        self.kept = [name for name in self.law.memory if name not in self.clocks]
+        self.kept = [name for name in self.law.remembered if name not in self.clocks]
         self.remembered = len(self.kept) + len(self.law.traces) * self.n_features
         moving = {*self.law.traces, *self.kept}
         windows = {learner.window(name) for name in self.law.windows}
@@ -319,7 +321,7 @@ class MeanStep:
 
     def _remembered(self, y: Floats) -> list[Floats]:
         """`_steady`, found once where what is remembered does not depend on y."""
-        if self.trace_products or None in self.law.memory.values():
+        if self.trace_products or any(self.law.memory[name] is None for name in self.kept):
             return self._steady(y)
         if self.steady is None:
             self.steady = self._steady(y)
@@ -337,7 +339,7 @@ class MeanStep:
 
     def expectation(self) -> Expectation:
         """M and g of E[change of y] = alpha (g - M y), from its values at 0 and unit vectors."""
-        size = len(self.law.vectors) * self.n_features
+        size = len(self.law.vectors) * self.n_features + len(self.law.scalars)
         g = self(np.zeros(size))
         return Expectation(M=np.stack([g - self(unit) for unit in np.eye(size)], axis=1), g=g)
 
@@ -355,7 +357,9 @@ class MeanStep:
         for name, function in law.memory.items():
             if function is not None and name not in clocks:
                 memory[name] = scope[name] = call(function, scope)
-        vectors = dict(zip(law.vectors, y.reshape(-1, d), strict=True))
+        vectors = {name: y[place] for name, place in law.places(d).items()}
+        scope |= {name: float(vectors[name][0]) for name in law.scalars}
+        vectors["1"] = np.ones(1)
         vectors["x"] = self.x[self.now[p]]
         vectors["x_next"] = self.x_next[self.now[p]]
         before = {**vectors, **old}
@@ -364,7 +368,7 @@ class MeanStep:
             decay, scale = call(function, scope | pairs)
             vectors[name] = decay * old[name] + scale * vectors["x"]
         scope |= {n: float(vectors[a] @ vectors[b]) for n, (a, b) in self.products.items()}
-        change = {name: np.zeros(d) for name in law.vectors}
+        change = {name: np.zeros_like(vectors[name]) for name in (*law.vectors, *law.scalars)}
         for (name, part), multiple in multiples(law, scope).items():
             if name in memory:
                 memory[name] = multiple

@@ -131,12 +131,12 @@ class Setting:
 
     def error(self, w: Floats) -> float:
         """The error of weights."""
-        difference = self.m.Phi @ w - self.m.v_pi
+        difference = self.m.compared @ w - self.m.v_pi
         return float(np.sqrt(self.states @ difference**2))
 
     def norm(self, w: Floats) -> float:
         """The size of the values of weights."""
-        return float(np.sqrt(self.m.d @ (self.m.Phi @ w) ** 2))
+        return float(np.sqrt(self.m.d @ (self.m.compared @ w) ** 2))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

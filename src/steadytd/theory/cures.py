@@ -110,7 +110,7 @@ def law_cure(problem: Problem, learner: Learner, name: str, policy: int = 0) -> 
     )
     if name == "ratio" and param.auto:
         found = replace(found, chosen=lambda _: best_ratio(problem, with_value(1.0), policy))
-    if inside.traced or inside.law.memory:
+    if inside.traced or inside.law.remembered:
         found = replace(
             found,
             finite=lambda value: variance(problem, with_value(value), policy).finite,
@@ -128,7 +128,7 @@ def _family(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
     """
     law, setting = learner.law, Setting.of(problem, policy)
     m, param, numbers = setting.m, learner.algorithm.params[name], numbers_of(learner)
-    sizes = None if m.compact is None else np.tile(m.span.sizes, len(law.vectors))
+    sizes = None if m.compact is None else np.diag(law.basis(np.diag(m.span.sizes)))
 
     def system(value: float) -> Expectation:
         e = dynamics.reduced_form(law, m, {**numbers, name: value})
@@ -151,6 +151,8 @@ def _family(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
         return found
     if param.auto:
         found = replace(found, chosen=Cure.automatic)
+    if law.scalars:  # its matrix has a row more
+        return found
     pencil = Pencil.of(m, float(learner[law.trace_param]) if learner.traced else 0.0)
     seen = Expectation(pencil.A(PROBE), pencil.b) if law.block is not None else system(PROBE)
     if not (same(seen.M, pencil.A(PROBE)) and same(seen.g, pencil.b)):
@@ -164,7 +166,8 @@ def _family(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
 @single_threaded
 def cures_of(problem: Problem, policy: int = 0) -> tuple[Cure, ...]:
     """Every cure on this problem."""
-    found = *_law_cures(problem, policy), *(make(problem, policy) for make in OWN)
+    own = () if problem.average_reward else OWN  # these are about discounted values
+    found = *_law_cures(problem, policy), *(make(problem, policy) for make in own)
     for cure in found:
         _ = cure.best  # found now, on one thread
     return found
@@ -174,6 +177,8 @@ def _law_cures(problem: Problem, policy: int) -> Iterator[Cure]:
     """Every cure that a registered law declares, and its variants with traces."""
     for law in map(algorithm, names()):
         if law.action_values or law.block is not None or not has_closed_form(law):
+            continue
+        if law.average_reward != problem.average_reward:
             continue
         for name in (name for name, param in law.params.items() if param.cure):
             value = law.params[name].inside(0.5)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, repeated
+from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
@@ -25,6 +25,7 @@ from steadytd.mdp.scales import EPS, Complexes, Rates, graded_rates, rates_of, s
 from steadytd.theory.closed_form import closed_form, numbers_of
 
 TINY = 1e-150  # below it a number's square underflows
+HIDDEN = 1e-10  # a direction in which everything is so small beside the rest counts as not moving
 SINGULAR = 1e12  # condition number from which on a matrix counts as singular
 
 
@@ -47,17 +48,49 @@ def reduced_form(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectat
     Phi Q (`Moments.compact`), unless its steps depend on more than inner products of features.
     """
     full = closed_form(law, m, numbers)
-    blocks = repeated(m.row_space, len(full.g) // m.n_features)
+    blocks = law.basis(m.row_space)
     e = Expectation(M=blocks.T @ full.M @ blocks, g=blocks.T @ full.g)
-    if m.compact is None:
+    if m.compact is not None:
+        own = closed_form(law, m.compact, numbers)
+        e = own if same(own.M, e.M) else e
+    return _up_to_constants(law, m, e) if m.average_reward else e
+
+
+def _up_to_constants(law: Law, m: Moments, e: Expectation) -> Expectation:
+    """With average reward: modes that never move, and neither the rate nor differences of values.
+
+    Where the features span constants, differential TD leaves a constant in the values as it is.
+    That is no fault: they are known up to one. Such modes get the mean rate of the others, so that
+    they are neither the slowest nor the fastest, and decay if the others do.
+    """
+    rank, n = m.row_space.shape[1], len(e.g)
+    size = np.diag(law.basis(np.diag(m.span.sizes)))  # of features, which may differ much
+    M = e.M / np.outer(size, size)
+    seen = np.zeros((len(m.d) + len(law.scalars[:1]), n))
+    seen[: len(m.d), :rank] = m.compared @ m.row_space / size[:rank]
+    seen[len(m.d) :, len(law.vectors) * rank] = 1.0
+    parts = [part / (np.abs(part).max(initial=0.0) or 1.0) for part in (seen, M)]
+    _, sizes, directions = np.linalg.svd(np.vstack(parts))
+    hidden = directions[np.append(sizes, np.zeros(n - len(sizes))) <= HIDDEN] / size
+    N = np.linalg.qr(hidden.T)[0].T
+    if not len(N) or len(N) == n:
         return e
-    own = closed_form(law, m.compact, numbers)
-    return own if same(own.M, e.M) else e
+    return Expectation(M=e.M + np.trace(e.M) / (n - len(N)) * (N.T @ N), g=e.g)
 
 
 def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
     """The weights w at which the mean update is zero, stable or not (of least norm if many)."""
-    m = problem.moments(policy)
+    return _fixed(problem, learner, policy)[: problem.n_features]
+
+
+def fixed_rate(problem: Task, learner: Learner, policy: int = 0) -> float:
+    """The first scalar there: with average reward the reward rate."""
+    return float(_fixed(problem, learner, policy)[problem.n_features])
+
+
+def _fixed(problem: Task, learner: Learner, policy: int) -> Floats:
+    """w and then the scalars at which the mean update is zero."""
+    m, numbers = problem.moments(policy), len(learner.law.scalars)
     if m.compact is None:
         e = expectation(problem, learner, policy)
         solution, *_ = np.linalg.lstsq(e.M, e.g, rcond=1e-12)
@@ -76,7 +109,7 @@ def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
             f"{learner} has no fixed point on {problem.name}: its matrix is singular and b is not "
             "in its range; change the hyper-parameters (for perturbed_td: eta)."
         )
-    return np.asarray(w)
+    return np.append(w, solution[len(solution) - numbers :])
 
 
 def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Complexes:
@@ -90,7 +123,7 @@ def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Complexes:
 def _rates(problem: Task, learner: Learner, policy: int) -> Rates:
     M, m = reduced(problem, learner, policy).M, problem.moments(policy)
     if m.compact is not None:
-        return graded_rates(M, np.tile(m.span.sizes, len(M) // len(m.span.sizes)))
+        return graded_rates(M, np.diag(learner.law.basis(np.diag(m.span.sizes))))
     return rates_of(M, size=float(np.abs(m.G).max()))
 
 
@@ -127,7 +160,7 @@ def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -
     # a direct solver is there in one mean step
     alpha = every * float(learner.values.get("alpha", 1.0))
     power, delay = learner.schedule
-    start = learner.first_vectors(problem.w0).reshape(-1)
+    start = learner.first_y(problem.w0)
     with np.errstate(over="ignore", invalid="ignore"):
         if power == 0.0:
             step = np.eye(n + 1)
@@ -146,7 +179,9 @@ def best_error(problem: Task, policy: int = 0) -> float:
     root = np.sqrt(problem.error_weights(policy))
     target = root * problem.moments(policy).v_pi
     m = problem.moments(policy)
-    system = root[:, None] * (m.Phi if m.compact is None else m.compact.Phi / m.span.sizes)
+    system = root[:, None] * (
+        m.compared if m.compact is None else m.compact.compared / m.span.sizes
+    )
     w, *_ = np.linalg.lstsq(system, target, rcond=None)
     return float(np.linalg.norm(system @ w - target))
 

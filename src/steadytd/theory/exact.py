@@ -38,7 +38,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from steadytd.base.arrays import Floats, Longs, repeated
+from steadytd.base.arrays import Floats, Longs
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.facts import named
 from steadytd.engine.learner import Learner
@@ -73,7 +73,7 @@ class Maps(NamedTuple):
     def of(problem: Problem, learner: Learner, policy: int, states: Floats) -> Maps:
         """Of the transitions from the states of positive weight; these are numbered anew."""
         m, active = problem.moments(policy), problem.active_in(policy)
-        basis = repeated(m.row_space, len(learner.law.vectors))
+        basis = learner.law.basis(m.row_space)
         s, a, t, facts = Steps.of(m, states)
         size = basis.shape[1]
         B, c = np.tile(np.eye(size), (len(s), 1, 1)), np.zeros((len(s), size))
@@ -184,14 +184,14 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     m, S = problem.moments(), problem.n_states
     Q, rank = m.row_space, m.row_space.shape[1]
     step = Maps.of(problem, learner, 0, np.ones(S)).recursion()
-    y = np.concatenate([Q.T @ vector for vector in learner.first_vectors(problem.w0)])
+    y = learner.law.basis(Q).T @ learner.first_y(problem.w0)
     first = np.concatenate([[1.0], y, np.outer(y, y)[np.tril_indices(len(y))]])
     start = np.outer(problem.start, first).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         power = np.linalg.matrix_power(step.reshape(len(start), -1), steps)
         moments = (power @ start).reshape(S, -1).sum(axis=0)
     mean, second = moments[1 : 1 + rank], _symmetric(moments[1 + len(y) :], len(y))
-    values = m.Phi @ Q
+    values = m.compared @ Q
     spread = np.einsum("si,ij,sj->s", values, second[:rank, :rank], values)
     squares = spread - 2.0 * problem.v_pi * (values @ mean) + problem.v_pi**2
     square = float(problem.error_weights() @ squares)
@@ -211,7 +211,7 @@ def mean_square(problem: Problem, learner: Learner, policy: int = 0) -> MeanSqua
     """
     if not closes(learner) or learner.law.action_values:
         return None
-    rank = len(problem.moments(policy).row_space.T) * len(learner.law.vectors)
+    rank = learner.law.basis(problem.moments(policy).row_space).shape[1]
     states = int((problem.d_mu > 0.0).sum())
     if states * rank * (rank + 1) // 2 > LARGEST:
         return None
@@ -238,7 +238,7 @@ class MeanSquare:
         m = problem.moments(policy)
         self.error_weights = problem.error_weights(policy)
         self.frequency = problem.d_mu[problem.d_mu > 0.0]
-        self.values = m.Phi @ m.row_space
+        self.values = m.compared @ m.row_space
         unit, half = (
             Maps.of(problem, learner.replace(alpha=a), policy, problem.d_mu) for a in (1.0, 0.5)
         )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Longs, repeated
+from steadytd.base.arrays import Floats, Longs
 from steadytd.engine.facts import CARRIED, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
@@ -53,7 +53,7 @@ class Walker:
     def __init__(self, problem: Problem, learner: Learner, policy: int) -> None:
         self.m, law = problem.moments(policy), learner.law
         self.active = problem.active_in(policy)
-        self.basis = repeated(self.m.row_space, len(law.vectors))
+        self.basis, self.places = law.basis(self.m.row_space), law.places(problem.n_features)
         self.learner = ReferenceLearner(learner.replace(power=0.0), problem.w0)
         self.asked = [name for name in CARRIED if name in law.asked]
         self.s, self.a, self.t, self.facts = Steps.of(self.m, np.ones(problem.n_states))
@@ -67,21 +67,23 @@ class Walker:
         own, zero = self.learner, np.float64(0.0)
         return Memory(
             {z: 0.0 * v if z in own.younger else v for z, v in own.traces.items()},
-            {F: zero if F in own.younger else v for F, v in own.memory.items()},
+            {F: zero if F in own.younger else own.memory[F] for F in own.law.remembered},
             {name: [zero, *values[1:]] for name, values in own.younger.items()},
             {name: v if name in self.asked else zero for name, v in own.carried.items()},
         )
 
     def take(self, e: int, before: Memory, y: Floats) -> tuple[Memory, Floats]:
-        """The memory and the vectors after transition e."""
+        """The memory, and the vectors and scalars, after transition e."""
         if not self.active[self.s[e]]:
             return before, y
         own = self.learner
         own.traces, own.memory, own.younger, own.carried = (dict(part) for part in before)
-        vectors = (self.basis @ y).reshape(len(own.vectors), -1)
-        own.vectors = dict(zip(own.vectors, vectors, strict=True))
+        now = {name: (self.basis @ y)[place] for name, place in self.places.items()}
+        own.vectors = {name: now[name] for name in own.law.vectors}
+        own.memory |= {name: now[name][0] for name in own.law.scalars}
         own.update(self.m.Phi[self.s[e]], self.m.Phi[self.t[e]], named(self.facts[e]))
-        return self.remembered(), self.basis.T @ np.concatenate(list(own.vectors.values()))
+        scalars = [own.memory[name] for name in own.law.scalars]
+        return self.remembered(), self.basis.T @ np.append(list(own.vectors.values()), scalars)
 
     def map(self, e: int, before: Memory) -> tuple[Floats, Floats] | None:
         """B and c of transition e; None where it is not affine."""

@@ -168,7 +168,7 @@ class MomentRecursion:
         problem: Problem, learner: Learner, policy: int, most: int = MOST_MOMENTS
     ) -> MomentRecursion | None:
         """None where the moments do not close, or are more than `most`."""
-        k = problem.moments(policy).row_space.shape[1] * len(learner.law.vectors)
+        k = learner.law.basis(problem.moments(policy).row_space).shape[1]
         each = 1 + k + k * (k + 1) // 2
         if "alpha" not in learner.values or problem.n_states * each > most:
             return None
@@ -190,13 +190,12 @@ class MomentRecursion:
     ) -> None:
         m = problem.moments(policy)
         self.Q, self.n_states, self.linear = m.row_space, chain.maps.n_states, linear
-        vectors = learner.first_vectors(problem.w0)
-        y = np.concatenate([self.Q.T @ vector for vector in vectors])
+        y = learner.law.basis(self.Q).T @ learner.first_y(problem.w0)
         self.k = len(y)
         rows, columns = np.tril_indices(self.k)
         first = np.concatenate([[1.0], y, (y[:, None] * y)[rows, columns]])
         begin = np.bincount(chain.first, problem.start, self.n_states)
-        self.values, self.v = m.Phi @ self.Q, m.v_pi
+        self.values, self.v = m.compared @ self.Q, m.v_pi
         self.weights = problem.error_weights(policy)
         own = 1 + np.arange(self.k) // self.Q.shape[1]  # which vector; kinds differ in their units
         kind = np.concatenate([[0], own, len(y) + own[rows] * len(y) + own[columns]])
@@ -359,7 +358,7 @@ class Simulation:
         self.active = self.stream.active[policy]
         self.transitions = self.stream.transitions[policy]
         m = problem.moments(policy)
-        self.Phi, self.v, self.share = m.Phi, m.v_pi, problem.error_weights(policy)
+        self.Phi, self.v, self.share = m.compared, m.v_pi, problem.error_weights(policy)
 
     def run(self, learner: Learner, first: Floats, steps: Longs, seed: int) -> Floats:
         """The weights, from `first` on, after these numbers of steps."""
@@ -448,7 +447,7 @@ def _curve(
     m, limit = problem.moments(policy), None
     try:
         stable = dynamics.is_stable(problem, learner, policy)
-        off = m.Phi @ dynamics.fixed_point(problem, learner, policy) - m.v_pi
+        off = m.compared @ dynamics.fixed_point(problem, learner, policy) - m.v_pi
         limit = float(np.sqrt(problem.error_weights(policy) @ off**2)) if stable else None
     except InputError:  # without a closed form
         pass

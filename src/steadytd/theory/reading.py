@@ -55,7 +55,7 @@ def can_be_read(law: Law, values: Mapping[str, Value]) -> bool:
 
     Whether it is affine in the vectors is not checked here.
     """
-    past = law.traced(values) or law.memory or set(arguments(law.update)) & set(CARRIED)
+    past = law.traced(values) or law.remembered or set(arguments(law.update)) & set(CARRIED)
     return not (past or law.maps or law.each or law.settled or law.block)
 
 
@@ -66,12 +66,12 @@ def closes(learner: Learner) -> bool:
 
 
 def multiples(law: Law, scope: Mapping[str, Any]) -> dict[Part, float]:
-    """What the update returns, by vector and part; a memory that it writes has the part ""."""
+    """What the update returns, by vector and part; a memory that it sets has the part ""."""
     returned = call(law.update, scope)
     rows = returned if len(law.writes) > 1 else (returned,)
     found: dict[Part, float] = {}
     for (target, parts), row in zip(law.writes.items(), rows, strict=True):
-        if target in law.memory:
+        if target in law.remembered:
             found[target, ""] = row
         else:
             values = row if len(parts) > 1 else (row,)
@@ -80,10 +80,14 @@ def multiples(law: Law, scope: Mapping[str, Any]) -> dict[Part, float]:
 
 
 class AffineStep(NamedTuple):
-    """What a step adds to a vector: multiples of x, x' and vectors, affine in inner products."""
+    """What a step adds to a vector: multiples of x, x' and vectors, affine in inner products.
+
+    What it adds to a scalar is a multiple of "1".
+    """
 
     constant: dict[Part, float]
-    slopes: dict[tuple[Part, Part], float]  # and by which inner product: of a vector with x or x'
+    slopes: dict[tuple[Part, Part], float]  # and by which inner product: of a vector with x or x',
+    # or of a scalar with "1", which is the scalar itself
 
 
 def read_step(
@@ -92,13 +96,14 @@ def read_step(
     """A step at one transition; `squares` are x.x, x.x' and x'.x'.
 
     A step adds to each vector multiples of x, of x' and of vectors. The multiples of x and x' are
-    affine in the inner products of the vectors with x and x', the others constant. So the law is
-    called once with all those products 0, and once with each of them 1. A trace is a multiple of x.
+    affine in the inner products of the vectors with x and x' and in scalars, the others constant.
+    So the law is called once with all of these 0, and once with each of them 1. A trace is a
+    multiple of x.
     """
-    scope: dict[str, Any] = {**facts, **dict.fromkeys(CARRIED, 0.0), **values}
+    scope: dict[str, Any] = {**facts, **dict.fromkeys((*CARRIED, *law.scalars), 0.0), **values}
     scale = {z: call(f, defaultdict(float, scope))[1] for z, f in law.traces.items()}
     times = {"x": 1.0, "x_next": 1.0, **scale}
-    base = {"x": "x", "x_next": "x_next", **dict.fromkeys(scale, "x")}
+    base = {"x": "x", "x_next": "x_next", **dict.fromkeys(scale, "x"), "1": "1"}
     for name, (a, b) in law.products.items():
         if a in base and b in base:
             scope[name] = times[a] * times[b] * squares[f"{base[a]}_{base[b]}"]
@@ -106,22 +111,23 @@ def read_step(
     constant = multiples(law, defaultdict(float, scope))
     for (target, part), multiple in constant.items():
         found.constant[target, base.get(part, part)] += times.get(part, 1.0) * float(multiple)
+    ones: dict[Part, dict[str, float]] = {(name, "1"): {name: 1.0} for name in law.scalars}
     for own in law.vectors:
-        for direction, ends in (("x", {"x": 1.0, **scale}), ("x_next", {"x_next": 1.0})):
-            products = {f"{own}_{end}": product for end, product in ends.items()}
-            if law.asked.isdisjoint(products):
-                continue
-            for (target, part), multiple in multiples(
-                law, defaultdict(float, scope | products)
-            ).items():
-                slope = float(multiple) - float(constant[target, part])
-                if slope and part not in base:
-                    raise InputError(
-                        f"{law.name} has no closed-form expectation: it is not affine in its "
-                        "vectors."
-                    )
-                if slope:
-                    found.slopes[(target, base[part]), (own, direction)] += times[part] * slope
+        ones[own, "x"] = {f"{own}_x": 1.0} | {f"{own}_{z}": s for z, s in scale.items()}
+        ones[own, "x_next"] = {f"{own}_x_next": 1.0}
+    for own_product, products in ones.items():
+        if law.asked.isdisjoint(products):
+            continue
+        for (target, part), multiple in multiples(
+            law, defaultdict(float, scope | products)
+        ).items():
+            slope = float(multiple) - float(constant[target, part])
+            if slope and part not in base:
+                raise InputError(
+                    f"{law.name} has no closed-form expectation: it is not affine in its vectors."
+                )
+            if slope:
+                found.slopes[(target, base[part]), own_product] += times.get(part, 1.0) * slope
     return found
 
 
@@ -132,9 +138,10 @@ def affine_step(
     law, d = learner.law, len(x)
     products = (float(x @ x), float(x @ x_next), float(x_next @ x_next))
     step = read_step(law, learner.values, facts, dict(zip(SQUARES, products, strict=True)))
-    along = {"x": x, "x_next": x_next}
-    place = {name: slice(i * d, (i + 1) * d) for i, name in enumerate(law.vectors)}
-    B, c = np.eye(len(place) * d), np.zeros(len(place) * d)
+    along = {"x": x, "x_next": x_next, "1": np.ones(1)}
+    place = law.places(d)
+    B = np.eye(len(law.vectors) * d + len(law.scalars))
+    c = np.zeros(len(B))
     for (target, part), multiple in step.constant.items():
         if part in along:
             c[place[target]] += multiple * along[part]
@@ -162,23 +169,23 @@ def derived(law: Law, m: Moments, values: Mapping[str, Value]) -> Expectation:
         known = dict(zip((*STEP_FACTS, *SQUARES), row.tolist(), strict=True))
         steps.append(read_step(law, {**values, "alpha": ALPHA}, known, known))
     often, n, d = m.d[s] * m.mu[s, a] * m.P[s, a, t] / ALPHA, len(m.d), m.n_features
-    at = {"x": s, "x_next": t}
-    M = {(v, u): np.zeros((d, d)) for v in law.vectors for u in law.vectors}
-    g = {v: np.zeros(d) for v in law.vectors}
+    at, table = {"x": s, "x_next": t, "1": 0 * s}, {"x": m.Phi, "x_next": m.Phi, "1": np.eye(n, 1)}
+    place = law.places(d)
+    size = len(law.vectors) * d + len(law.scalars)
+    M, g = np.zeros((size, size)), np.zeros(size)
     for target, part in dict.fromkeys(key for step in steps for key in step.constant):
         each = np.array([step.constant[target, part] for step in steps])
         mean = often * each[kind.reshape(-1)]
         if part in at:
-            g[target] += m.Phi.T @ np.bincount(at[part], mean, n)
+            g[place[target]] += table[part].T @ np.bincount(at[part], mean, n)
         else:
-            M[target, part] -= mean.sum() * np.eye(d)
+            M[place[target], place[part]] -= mean.sum() * np.eye(d)
     for key in dict.fromkeys(key for step in steps for key in step.slopes):
         (target, part), (own, direction) = key
         mean = often * np.array([step.slopes[key] for step in steps])[kind.reshape(-1)]
         flow = np.bincount(at[part] * n + at[direction], mean, n * n).reshape(n, n)
-        M[target, own] -= m.Phi.T @ flow @ m.Phi
-    blocks = [[M[v, u] for u in law.vectors] for v in law.vectors]
-    return Expectation(M=np.block(blocks), g=np.concatenate(list(g.values())))
+        M[place[target], place[own]] -= table[part].T @ flow @ table[direction]
+    return Expectation(M=M, g=g)
 
 
 # Memory and traces

@@ -23,10 +23,10 @@ from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm, names
 from steadytd.mdp.scales import SAME, Complexes, zeroed
 from steadytd.theory.almost_sure import AlmostSure, almost_sure
-from steadytd.theory.analysis import Analysis
+from steadytd.theory.analysis import LearnersOn, compared
 from steadytd.theory.cure import CLOSE, Cure, Iteration
 from steadytd.theory.cures import LARGE_RANK, NOISIEST, best_first, is_too_noisy
-from steadytd.theory.dynamics import decay_rates
+from steadytd.theory.dynamics import decay_rates, fixed_rate
 from steadytd.theory.exact import MeanSquare
 from steadytd.theory.learning_curve import spread_of_a_run
 from steadytd.theory.variance import noise
@@ -43,7 +43,7 @@ NO_CURE = "No cure with acceptable noise lowers the error by more than 5 % withi
 NOISY = 10.0  # times TD's noise, from which on the text says what that costs
 
 
-def overview(c: Analysis) -> list[dict[str, Any]]:
+def overview(c: LearnersOn) -> list[dict[str, Any]]:
     """Name, parameters, stability, variance, error of the fixed point, largest step size if known.
 
     With "auto" where it is offered, and for large problems only the learners that are compared:
@@ -51,8 +51,9 @@ def overview(c: Analysis) -> list[dict[str, Any]]:
     on this problem (COP-TD and its kin where states are inactive) is left out.
     """
     rows = []
-    for law in map(algorithm, names()) if c.pencil.rank <= LARGE_RANK else compared():
-        if law.action_values or undecided(law):
+    average = c.problem.average_reward
+    for law in map(algorithm, names()) if c.rank <= LARGE_RANK else compared(average):
+        if law.action_values or law.average_reward != average or undecided(law):
             continue
         learner = c.resolved(law, **automatic(law))
         try:
@@ -73,12 +74,14 @@ def overview(c: Analysis) -> list[dict[str, Any]]:
         except InputError:
             row |= {"error": None, "values": None}
         else:
-            row |= {"error": c.error(w), "values": (c.moments.Phi @ w).tolist()}
+            row |= {"error": c.error(w), "values": (c.moments.compared @ w).tolist()}
+            if average:
+                row["rate"] = fixed_rate(c.problem, learner, c.policy)
         rows.append(row)
     return rows
 
 
-def _single_runs(c: Analysis, learner: Learner) -> dict[str, Any]:
+def _single_runs(c: LearnersOn, learner: Learner) -> dict[str, Any]:
     """The third verdict, where it does not follow from the second: at what step size, and why.
 
     Of a stable mean with finite variance single runs settle, too, at small enough step sizes.
@@ -90,12 +93,6 @@ def _single_runs(c: Analysis, learner: Learner) -> dict[str, Any]:
         "exponent": None if found is None else [found.exponent, found.low, found.high],
         "exponent_alpha": None if found is None else found.alpha,
     }
-
-
-def compared() -> list[Law]:
-    """The registered laws that the certificate compares and may recommend, in their order."""
-    laws = [law for law in map(algorithm, names()) if law.role.place]
-    return sorted(laws, key=lambda law: law.role.place)
 
 
 def adaptive() -> str:
@@ -164,11 +161,11 @@ class Option:
         return self.speed * (1.0 if moments is None else moments.largest_alpha / self.mean_alpha)
 
 
-def candidates(c: Analysis) -> list[Option]:
+def candidates(c: LearnersOn) -> list[Option]:
     """The stable ones among the laws that are compared, with automatic parameters."""
     knife = c.penalties.knife_edge is not None
     found = []
-    for law in compared():
+    for law in compared(c.problem.average_reward):
         learner = c.resolved(law, **automatic(law))
         if not c.is_stable(learner):
             continue
@@ -189,7 +186,7 @@ def candidates(c: Analysis) -> list[Option]:
     return found
 
 
-def _followed(c: Analysis, learner: Learner) -> AlmostSure | None:
+def _followed(c: LearnersOn, learner: Learner) -> AlmostSure | None:
     """The exponent of a learner, well below the largest step size of its mean."""
     if learner.law.block is not None:
         return None
@@ -212,7 +209,7 @@ def _at_best(t: Cure) -> Option:
     )  # fmt: skip
 
 
-def equally_good(c: Analysis, possible: list[Option]) -> list[Option]:
+def equally_good(c: LearnersOn, possible: list[Option]) -> list[Option]:
     """The options of least error; those of infinite variance only if all have it.
 
     Then those whose single runs settle come first.
@@ -274,7 +271,7 @@ class Quiet(NamedTuple):
     steps: int
 
 
-def _at_alpha(c: Analysis, option: Option, beside: Use | None = None) -> Use:
+def _at_alpha(c: LearnersOn, option: Option, beside: Use | None = None) -> Use:
     """An option with its step size.
 
     Where the second moments of a cure are not known, its step size is no larger than that of the
@@ -291,7 +288,7 @@ def _at_alpha(c: Analysis, option: Option, beside: Use | None = None) -> Use:
     return Use(option, alpha, horizon(option.rates, alpha), limit, first=alpha)
 
 
-def _quiet(c: Analysis, error: float, moments: MeanSquare) -> float:
+def _quiet(c: LearnersOn, error: float, moments: MeanSquare) -> float:
     """The largest power of ten, well below the limit, at which a long run is quiet."""
     alpha = _well_below(moments.largest_alpha)
     while moments.spread(alpha) > _loud(c, error) and alpha > SAME * moments.largest_alpha:
@@ -299,11 +296,11 @@ def _quiet(c: Analysis, error: float, moments: MeanSquare) -> float:
     return alpha
 
 
-def _loud(c: Analysis, error: float) -> float:
+def _loud(c: LearnersOn, error: float) -> float:
     return QUIET * max(error, c.error(np.zeros(c.problem.n_features))) + SAME * c.scale
 
 
-def _in_a_run(c: Analysis, use: Use) -> Use:
+def _in_a_run(c: LearnersOn, use: Use) -> Use:
     """Where second moments are not known: a power of ten at which one run is quiet.
 
     A stable mean, and traces of finite variance, do not tell how far a run strays.
@@ -328,7 +325,7 @@ def _well_below(limit: float, scatter: float = 1.0) -> float:
     return float(10.0 ** np.floor(np.log10(limit / known**2 / WELL_BELOW)))
 
 
-def recommended(c: Analysis, cures: Sequence[Cure] = ()) -> Finding | None:
+def recommended(c: LearnersOn, cures: Sequence[Cure] = ()) -> Finding | None:
     """The one learner to use, with its one reason, its step size and its horizon."""
     possible = candidates(c)
     if not possible:
@@ -347,12 +344,12 @@ def _error(t: Cure) -> float:
     return t.best_error or 0.0
 
 
-def _learner(c: Analysis, possible: list[Option]) -> Use:
+def _learner(c: LearnersOn, possible: list[Option]) -> Use:
     """One of the learners that are compared, or the direct solver with the same fixed point."""
     good = equally_good(c, possible)
     best, bounded = choice(good)
     use, option = _in_a_run(c, _at_alpha(c, best)), best
-    if use.horizon > LONG:
+    if use.horizon > LONG and algorithm(best.name).role.solver:
         penalty = {k: v for k, v in best.params.items() if k == "eta"}
         solver = c.resolved(algorithm(best.name).role.solver, **penalty)
         error = zeroed(c.error(c.fixed_point(solver)), c.scale)  # less rounding
@@ -390,11 +387,11 @@ def _but(p: Option) -> str:
     return f"{', but ' if found.stable else ', and '}{found.text}"
 
 
-def _off(c: Analysis, p: Option) -> str:
+def _off(c: LearnersOn, p: Option) -> str:
     return f", {off_by_two(c)}" if p.counted > p.error else ""
 
 
-def _cure(c: Analysis, equal: list[Cure], beaten: Use) -> Use:
+def _cure(c: LearnersOn, equal: list[Cure], beaten: Use) -> Use:
     """The first of the cures of least error."""
     best = _at_best(equal[0])
     error = number(best.error)
@@ -425,7 +422,7 @@ def _too_loud(cures: Sequence[Cure], error: float) -> str:
     )
 
 
-def _finding(c: Analysis, use: Use, cures: Sequence[Cure], equal: Sequence[Cure] = ()) -> Finding:
+def _finding(c: LearnersOn, use: Use, cures: Sequence[Cure], equal: Sequence[Cure] = ()) -> Finding:
     """In words; `equal` are the cures of least error, if one of them is used."""
     zero, option, moments = (
         c.error(np.zeros(c.problem.n_features)),
@@ -477,7 +474,7 @@ def _finding(c: Analysis, use: Use, cures: Sequence[Cure], equal: Sequence[Cure]
     return Finding("recommended", text=f"use {option.name}{parameters}: {text}", numbers=numbers)
 
 
-def off_by_two(c: Analysis) -> str:
+def off_by_two(c: LearnersOn) -> str:
     """The error of the automatic penalty if it is off by a factor of two, where that is stable."""
     worst, half = c.penalties.off_by_two(c.best_eta), c.penalties.stable(c.best_eta / 2.0)
     return f"up to {number(worst)} " + (

@@ -363,7 +363,10 @@ def lower(law: Law, averaged: bool = False) -> Program:
         *(Move(z, f"decay_{z}", f"scale_{z}") for z in law.traces),
         *(Dot(n, *products[n]) for n in read if products[n][0] not in FEATURES),
         Call(results, "update", update),
-        *(Keep(m, ((f"{m}_by_value",),)) for m in written),
+        *(
+            Keep(m, ((m,), (f"{m}_by_1",)) if m in law.scalars else ((f"{m}_by_value",),))
+            for m in written
+        ),
         *(_entries(law) if law.each else [Write(sums)]),
         *(
             Each((v,), f"map_{v}", tuple(v if a == "value" else a for a in arguments(f)), (v,))

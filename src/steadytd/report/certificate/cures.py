@@ -11,15 +11,15 @@ from steadytd.base.numbers import number
 from steadytd.report.figures import alt, heading, marks, says, styled
 from steadytd.report.palette import GOOD, HUES, INK, PALE, SHADE
 from steadytd.report.text import Table, table_of
-from steadytd.theory.certificate import Certificate
 from steadytd.theory.cure import Cure
+from steadytd.theory.verdicts import Verdicts
 
 PANEL, COLUMNS = (250, 150), 3
 PLAIN = HUES[2]
 CLOSE_TO_ZERO = 1e-3  # of the largest error shown
 
 
-def cures_table(c: Certificate) -> Table:
+def cures_table(c: Verdicts) -> Table:
     """The recommended cure first."""
     heads = {
         "name": "cure", "unstable": "not stable", "best": ">best", "error": ">error",
@@ -33,7 +33,7 @@ def cures_table(c: Certificate) -> Table:
     return table_of(title, heads, cure_rows(c))
 
 
-def cure_rows(c: Certificate) -> list[dict[str, Any]]:
+def cure_rows(c: Verdicts) -> list[dict[str, Any]]:
     """Each cure: what is unstable, the best amount, and its error, noise and largest step size."""
     rows, use = [], recommended(c)
     for t in ordered(c):
@@ -69,7 +69,7 @@ def unstable(t: Cure) -> str:
     return (", ".join(parts) or "none") + ("" if t.exact else "*")
 
 
-def recommended(c: Certificate) -> Cure | None:
+def recommended(c: Verdicts) -> Cure | None:
     """The cure that is recommended; None if that is a learner without its amount of a cure."""
     use = c.recommended(cures=True)
     if use is None:
@@ -82,13 +82,13 @@ def recommended(c: Certificate) -> Cure | None:
     )
 
 
-def ordered(c: Certificate) -> list[Cure]:
+def ordered(c: Verdicts) -> list[Cure]:
     """The cures as pages show them: the recommended one first."""
     use = recommended(c)
     return sorted(c.treatments, key=lambda t: t is not use)
 
 
-def cures_chart(c: Certificate) -> Any:
+def cures_chart(c: Verdicts) -> Any:
     """Error of the fixed point over the amount of each cure, on one axis of error.
 
     Where the true value is zero every error is zero, and the rate of the slowest mode is drawn.

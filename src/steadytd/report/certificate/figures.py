@@ -17,8 +17,8 @@ from steadytd.learners import algorithm
 from steadytd.mdp.scales import Complexes
 from steadytd.report.figures import alt, channels, dotted, edge_signs, heading, marks, says, styled
 from steadytd.report.palette import GOOD, INK, PALE, RAMP, SHADE, SOFT, Look, look, looks
+from steadytd.theory.analysis import compared
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.recommend import compared
 
 NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines

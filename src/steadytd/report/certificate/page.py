@@ -24,8 +24,10 @@ from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
 from steadytd.report.text import Line, Table, table_of
 from steadytd.theory.advice import advise_on, threshold
+from steadytd.theory.analysis import compared
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.recommend import CODE, adaptive, compared
+from steadytd.theory.recommend import CODE, adaptive
+from steadytd.theory.verdicts import Verdicts
 
 CHARTS = {"path": path_chart, "eigenvalues": eigenvalue_chart, "states": values_chart}
 BOUNDS = {
@@ -159,7 +161,7 @@ def asked_table(c: Certificate, etas: Sequence[float]) -> Table:
 SINGLE_RUNS = {None: "", True: "settle", False: "grow"}
 
 
-def learner_rows(c: Certificate, *, cures: bool = False) -> list[dict[str, Any]]:
+def learner_rows(c: Verdicts, *, cures: bool = False) -> list[dict[str, Any]]:
     """The rows of the table of learners.
 
     The recommended one stands first. One of the cures, with other parameters, is not among them.
