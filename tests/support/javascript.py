@@ -64,10 +64,13 @@ class Browser:
         self.v8 = MiniRacer()
         self.v8.eval("\n".join([*map(asset, WORKER), SHOWN]))
 
-    def expected(self, problem: Problem, learner: Learner, points: list[int]) -> list[float] | None:
-        """The page's exact error of the mean weights."""
+    def expected(
+        self, problem: Problem, learner: Learner, points: list[int]
+    ) -> dict[str, list[float]] | None:
+        """The page's exact error of the mean weights, and its root mean square error."""
         code = f"expectation(tables, {spec(learner)}, points)"
-        found: list[float] | None = self.value(code, tables=problem_tables(problem), points=points)
+        tables = problem_tables(problem)
+        found: dict[str, list[float]] | None = self.value(code, tables=tables, points=points)
         return found
 
     def value(self, code: str, **given: Any) -> Any:

@@ -194,8 +194,9 @@ function drawCurves() {
       lines.push({ colour: colourOf(i), faint: k > 0, wide: k ? 1 : 1.9, last: k ? "" : shortNumber(errors[errors.length - 1]), points: errors.map((e, j) => [curves.points[j], e]) });
     }),
   );
-  curves.expected.forEach((errors, i) => {
-    if (errors) lines.push({ colour: colourOf(i), dash: "5 4", wide: 1.3, points: errors.map((e, j) => [curves.points[j], e > 1e-9 * errors[0] ? e : NaN]) });
+  curves.expected.forEach((found, i) => {
+    for (const [errors, dash] of found ? [[found.bias, "5 4"], [found.error || [], "1.5 2.5"]] : [])
+      lines.push({ colour: colourOf(i), dash, wide: 1.3, points: errors.map((e, j) => [curves.points[j], e > 1e-9 * errors[0] ? e : NaN]) });
   });
   const high = Math.min(1e12, Math.max(1e-12, ...all)) * 2;
   const low = Math.max(1e-15, Math.min(...all.filter((x) => x > 0), high / 100)) / 2;

@@ -117,37 +117,43 @@ function affineMaps(tables, spec) {
   return { maps, names, size, bench, one };
 }
 
-// The error of the mean weights, exactly. The means of y on "the state is s", one vector for each s, and the
-// chances of s follow a linear recursion, which is squared from point to point.
+// The map S -> L S L' of symmetric matrices, on their entries at these pairs i >= j.
+const squared = (L, pairs) => pairs.map(([i, j]) => pairs.map(([k, l]) => L[i][k] * L[j][l] + (k === l ? 0 : L[i][l] * L[j][k])));
+const pairsOf = (n) => [].concat(...Array.from({ length: n }, (_, i) => Array.from({ length: i + 1 }, (_, j) => [i, j])));
+
+// What to expect at some points, exactly: the error of the mean weights, and the root mean square error. With z = (y, 1)
+// a step takes z to L z, and z z' to L z z' L'. The means of z z' on "the state is s", one matrix for each s, follow a
+// linear recursion, whose powers lead from point to point. Where they are too many, only the means of z are followed.
+const [MOST_SECOND, MOST_FIRST] = [330, 200];
 function expectation(tables, spec, points) {
   const found = affineMaps(tables, spec);
   if (!found) return null;
   const { maps, names, size, bench, one } = found;
-  const d = tables.n_features;
-  const S = tables.n_states;
-  const N = S * (size + 1);
-  if (N > 200) return null;
+  const [d, S, pairs] = [tables.n_features, tables.n_states, pairsOf(size + 1)];
+  const second = S * pairs.length <= MOST_SECOND;
+  const each = second ? pairs.length : size + 1;
+  const N = S * each;
+  if (!second && N > MOST_FIRST) return null;
   const K = new Float64Array(N * N);
-  const at = (s, k) => s * (size + 1) + k;
   for (const { s, t, p, origin, J } of maps) {
-    for (let i = 0; i < size; i++) {
-      for (let k = 0; k < size; k++) K[at(t, i) * N + at(s, k)] += p * J[i][k];
-      K[at(t, i) * N + at(s, size)] += p * origin[i];
-    }
-    K[at(t, size) * N + at(s, size)] += p;
+    const L = [...J.map((row, i) => [...row, origin[i]]), [...new Array(size).fill(0), 1]];
+    (second ? squared(L, pairs) : L).forEach((row, i) => row.forEach((x, k) => (K[(t * each + i) * N + s * each + k] += p * x)));
   }
-  let state = new Float64Array(N);
-  let before = 0;
-  tables.start.forEach((total, s) => {
-    const p = total - before;
-    before = total;
-    names.forEach((name, i) => {
-      const by = i === 0 ? 1 : (spec.starts[name.slice(2)] !== undefined ? spec.params[spec.starts[name.slice(2)]] : 0);
-      for (let k = 0; k < d; k++) state[at(s, i * d + k)] = p * by * tables.w0[k];
-    });
-    state[at(s, size)] = p;
+  const z = [];
+  names.forEach((name, i) => {
+    const by = i === 0 ? 1 : (spec.starts[name.slice(2)] !== undefined ? spec.params[spec.starts[name.slice(2)]] : 0);
+    for (let k = 0; k < d; k++) z.push(by * tables.w0[k]);
   });
-  const errors = [];
+  z.push(1);
+  const first = second ? pairs.map(([i, j]) => z[i] * z[j]) : z;
+  let state = new Float64Array(N);
+  tables.start.forEach((total, s) => first.forEach((x, i) => (state[s * each + i] = (total - (s ? tables.start[s - 1] : 0)) * x)));
+  const of = (s, k) => { // entry k of (x_s, 0, -v_s), so that its product with z is the error in state s
+    for (let q = tables.first[s]; q < tables.first[s] + tables.length[s]; q++) if (tables.feature[q - tables.offset[s]] === k) return tables.value[q];
+    return k === size ? -tables.target[s] : 0;
+  };
+  const errors = [...Array(S).keys()].map((s) => [...Array(size + 1).keys()].map((k) => of(s, k)));
+  const expected = { bias: [], error: second ? [] : null };
   const powers = [K]; // K, K^2, K^4, ...
   let now = 0;
   for (const point of points) {
@@ -157,12 +163,15 @@ function expectation(tables, spec, points) {
       if (gap % 2 === 1) state = applied(powers[bit], state, N);
     }
     now = point;
-    const w = new Array(d).fill(0);
-    for (let s = 0; s < S; s++) for (let k = 0; k < d; k++) w[k] += state[at(s, k)];
-    one.own.V_w.set(w);
-    errors.push(bench.error(one));
+    const total = first.map((_, i) => [...Array(S).keys()].reduce((sum, s) => sum + state[s * each + i], 0));
+    const last = second ? pairs.length - 1 - size : 0; // where the products with the entry 1 begin
+    one.own.V_w.set(total.slice(last, last + d));
+    expected.bias.push(bench.error(one));
+    if (!second) continue;
+    const square = errors.reduce((sum, x, s) => sum + (tables.weight[s] ? tables.weight[s] * dot(pairs.map(([i, j]) => (i === j ? 1 : 2) * x[i] * x[j]), total) : 0), 0);
+    expected.error.push(Math.sqrt(Math.max(0, square)));
   }
-  return errors;
+  return expected;
 }
 
 // Whether the mean square of the weights stays bounded at a step size, as a function of it; null where it is not
@@ -174,8 +183,7 @@ function meanSquare(tables, spec, Q) {
   const r = Q[0].length;
   const blocks = known ? known.names.length : 0;
   const n = blocks * r;
-  const pairs = [];
-  for (let i = 0; i < n; i++) for (let j = 0; j <= i; j++) pairs.push([i, j]);
+  const pairs = pairsOf(n);
   const [S, each] = [tables.n_states, pairs.length];
   if (!known || S * each > MOST_UNKNOWNS) return null;
   const d = tables.n_features;
@@ -187,11 +195,7 @@ function meanSquare(tables, spec, Q) {
     const M = identity(S * each);
     for (const { s, t, p, J } of maps) {
       const F = times(times(narrow, J), wide);
-      pairs.forEach(([i, j], row) =>
-        pairs.forEach(([k, l], column) => {
-          M[t * each + row][s * each + column] -= p * (F[i][k] * F[j][l] + (k === l ? 0 : F[i][l] * F[j][k]));
-        }),
-      );
+      squared(F, pairs).forEach((entries, row) => entries.forEach((x, column) => (M[t * each + row][s * each + column] -= p * x)));
     }
     const ones = [].concat(...new Array(S).fill(pairs.map(([i, j]) => (i === j ? 1 : 0))));
     const found = solveOne(M, ones);
