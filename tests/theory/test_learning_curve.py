@@ -29,6 +29,7 @@ EXACT = [
     ("boyan", "etd:alpha=0.05"),
     ("theta2theta", "tree_backup:alpha=0.1,lam=0.5"),
     ("random_walk", "implicit_td:alpha=0.5"),
+    ("average_baird", "perturbed_differential_td:alpha=0.01,eta=0.5"),
 ]
 
 
@@ -46,7 +47,7 @@ def scored(name: str, text: str, steps: int, seeds: int) -> None:
         slack = SCORE * squares.std() / np.sqrt(seeds) + 1e-9 * curve.error[i] ** 2
         assert abs(squares.mean() - curve.error[i] ** 2) <= slack, curve.step[i]
     p = st.problem(name)
-    values, share = runs.final_weights[0] @ p.Phi.T, p.error_weights()
+    values, share = runs.final_weights[0] @ p.moments().compared.T, p.error_weights()
     apart, off = values - values.mean(axis=0), values.mean(axis=0) - p.v_pi
     each = apart**2 @ share
     spread, noise = each.sum() / (seeds - 1), each.std() / np.sqrt(seeds)
