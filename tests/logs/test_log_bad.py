@@ -89,7 +89,7 @@ FAULTS: dict[str, tuple[Spoil, str, int, str]] = {
     "nan next_obs": (change(next_obs=[np.nan, 0.0]), "next_obs", AT, "must be finite, got nan"),
     "behavior 0": (
         change(behavior_prob=0.0, target_prob_soft5=0.0), "behavior_prob", AT,
-        r"must lie in \(0, 1\], got 0; an action that was taken",
+        r"must lie in \(0, 1\], got 0; a probability below 1e-100",
     ),
     "behavior above 1": (change(behavior_prob=1.5), "behavior_prob", AT, r"\(0, 1\], got 1.5"),
     "behavior nan": (change(behavior_prob=np.nan), "behavior_prob", AT, r"\(0, 1\], got nan"),

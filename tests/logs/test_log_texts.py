@@ -54,7 +54,10 @@ def test_a_zero_in_the_name_of_a_column_does_not_end_the_process() -> None:
 
 
 def test_the_least_probability() -> None:
-    refused("must be above 1e-100, got 1e-310", frame(behavior_prob=np.full(N, 1e-310)))
+    refused(
+        "got 1e-310; a probability below 1e-100 of an action that was taken: correct it",
+        frame(behavior_prob=np.full(N, 1e-310)),
+    )
     refused("must lie between -1e.30 and 1e.30, got 1e.200", frame(reward=np.full(N, 1e200)))
 
 

@@ -21,7 +21,6 @@ import numpy as np
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import visible
 from steadytd.evaluation.sample import PRODUCTS, RETURN, ROW, WEIGHT
-from steadytd.logs.columns import file_names
 from steadytd.logs.log import Log
 from steadytd.logs.units import texts
 
@@ -93,8 +92,11 @@ def _unused(log: Log) -> list[str]:
     """The columns of whole numbers and texts that nothing else is read from."""
     import pyarrow.types as pt
 
-    used = {*file_names(log.schema.columns), *log.schema.inputs, *log.source.used}
-    kinds = {field.name: field.type for field in log.source.schemas[0] if field.name not in used}
+    kinds = {
+        field.name: field.type
+        for field in log.source.schemas[0]
+        if field.name not in log.schema.used
+    }
     tests = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_dictionary, pt.is_integer)
     found = [name for name, kind in kinds.items() if any(test(kind) for test in tests)]
     return [name for name in found if all(name in s.names for s in log.source.schemas)][

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -224,9 +224,9 @@ def _probabilities(
             name = policy.logged_name
             found = policy.logged_at(chunk, obs, named, entries, most)
             if policy.target is None:
-                behavior = values.behavior_probabilities(chunk, name, found, most)
+                behavior = values.probabilities(chunk, name, found, most, logged=True)
             else:
-                targets[policy.target] = values.target_probabilities(chunk, name, found, most)
+                targets[policy.target] = values.probabilities(chunk, name, found, most)
     every = np.stack(whole, axis=1) if whole and "probs" in fields else None
     return targets, behavior, every
 
@@ -298,19 +298,11 @@ def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
     order = np.concatenate([keep, np.setdiff1d(row_next, keep)])
     position = np.empty(len(batch.obs), dtype=np.int32)
     position[order] = np.arange(len(order))
-    per_row = (
-        "reward",
-        "discount",
-        "behavior_prob",
-        "episode",
-        "first",
-        "action",
-        "rows",
-        "unit",
-        "weight",
-    )
-    fields: dict[str, Any] = {name: getattr(batch, name) for name in per_row}
-    fields = {name: None if array is None else array[keep] for name, array in fields.items()}
+    other = {"obs", "row_next", "target_prob", "probs", "extra"}
+    per_row = [one.name for one in fields(batch) if one.name not in other]
+    left: dict[str, Any] = {
+        name: array[keep] for name in per_row if (array := getattr(batch, name)) is not None
+    }
     return replace(
         batch,
         obs=batch.obs[order],
@@ -318,7 +310,7 @@ def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
         target_prob=np.ascontiguousarray(batch.target_prob[:, keep]),
         probs=None if batch.probs is None else batch.probs[order],
         extra={name: array[keep] for name, array in batch.extra.items()},
-        **fields,
+        **left,
     )
 
 

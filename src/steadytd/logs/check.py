@@ -424,10 +424,9 @@ def check_values(chunk: Chunk, column: Column, most: float) -> None:
         present(chunk, column)
     elif kind == "time":
         encode.moments(chunk, str(column))
-    elif kind == "probability":
-        values.target_probabilities(chunk, column, values.floats(chunk, column), most)
-    elif kind == "logged probability":
-        values.behavior_probabilities(chunk, column, values.floats(chunk, column), most)
+    elif kind in ("probability", "logged probability"):
+        found, logged = values.floats(chunk, column), kind == "logged probability"
+        values.probabilities(chunk, column, found, most, logged)
     elif kind == "log-probability":
         values.exp_of_logs(chunk, column, values.floats(chunk, column), most)
     elif kind in READERS:

@@ -169,16 +169,12 @@ def _microseconds(column: Any) -> Any:
     import pyarrow as pa
     import pyarrow.types as pt
 
-    kind = column.type
-    if pt.is_date(kind):
-        column = column.cast(pa.timestamp("us"), safe=False)
-    elif pt.is_time(kind):
-        column = column.cast(pa.time64("us"), safe=False)
-    elif pt.is_duration(kind):
-        column = column.cast(pa.duration("us"), safe=False)
-    else:
-        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
-    return column.cast(pa.int64())
+    unit = pa.timestamp("us", getattr(column.type, "tz", None))
+    if pt.is_time(column.type):
+        unit = pa.time64("us")
+    elif pt.is_duration(column.type):
+        unit = pa.duration("us")
+    return column.cast(unit, safe=False).cast(pa.int64())
 
 
 def kind_of(kind: Any) -> Kind | None:

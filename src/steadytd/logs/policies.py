@@ -216,14 +216,9 @@ class PolicySource:
 
         `led_by` are the rows of the chunk that lead to the last of `rows`, next observations.
         """
-        found, after = self._answer(chunk, rows), 0 if led_by is None else len(led_by)
-        if found.shape != (len(rows), n_actions) or found.dtype.kind not in "fiub":
-            raise InputError(
-                f"{self.label} must return the probabilities of all actions, an array of shape "
-                f"({len(rows)}, {n_actions}), got an array of shape {found.shape} and type "
-                f"{found.dtype}."
-            )
-        n = len(rows) - after
+        what = "the probabilities of all actions"
+        found = self._answer(chunk, (len(rows), n_actions), what, rows)
+        n = len(rows) - (0 if led_by is None else len(led_by))
         values.require_distributions(chunk, self.whole_name, found[:n])
         values.require_distributions(chunk, f"next_{self.whole_name}", found[n:], led_by)
         return found.astype(np.float64)
@@ -239,8 +234,11 @@ class PolicySource:
         """
         column = self.logged
         if column is None:
+            if entries is not None:
+                return entries
             rows = obs if self.inputs is None else self.inputs.rows(chunk.batch)
-            return self._called(chunk, rows, action) if entries is None else entries
+            what = "one probability per row (of all actions, if it takes observations alone)"
+            return self._answer(chunk, (len(rows),), what, rows, action).astype(np.float64)
         found = values.numbers(chunk, column).astype(np.float64)
         if column.name == BEHAVIOR_LOG[0]:
             found = values.exp_of_logs(chunk, column, found, most)
@@ -254,24 +252,21 @@ class PolicySource:
                 )  # fmt: skip
         return found
 
-    def _called(self, chunk: Chunk, rows: Any, action: NDArray[Any] | None) -> Floats:
-        assert action is not None
-        found = self._answer(chunk, rows, action)
-        if found.shape != (len(rows),) or found.dtype.kind not in "fiub":
-            raise InputError(
-                f"{self.label} must return one probability per row, an array of shape "
-                f"({len(rows)},), got an array of shape {found.shape} and type {found.dtype}; a "
-                "function that returns the probabilities of all actions takes observations alone."
-            )
-        return found.astype(np.float64)
-
-    def _answer(self, chunk: Chunk, *given: Any) -> NDArray[Any]:
+    def _answer(
+        self, chunk: Chunk, shape: tuple[int, ...] | None, what: str, *given: Any
+    ) -> NDArray[Any]:
         """What the user's function returns, as an array. It sees the log, and cannot change it."""
         assert self.function is not None
         own = [read_only(one) if isinstance(one, np.ndarray) else one for one in given]
         rows = f"{count(len(own[0]), 'observation')} from row {chunk.row} on (counted from 0)"
         with users_own(f"{chunk.file}: {self.label}, given {rows},"):
-            return np.asarray(self.function(*own))
+            found = np.asarray(self.function(*own))
+        if shape is not None and (found.shape != shape or found.dtype.kind not in "fiub"):
+            raise InputError(
+                f"{self.label} must return {what}, an array of shape {shape}, got an array of "
+                f"shape {found.shape} and type {found.dtype}."
+            )
+        return found
 
     def returned_actions(self, chunk: Chunk, rows: Any) -> int:
         """How many actions a function of observations alone knows, tried with one observation.
@@ -290,7 +285,7 @@ class PolicySource:
         required = [p for p in positional if p.default is p.empty]
         if len(required) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters):
             return 0
-        found = self._answer(chunk, rows)
+        found = self._answer(chunk, None, "", rows)
         if found.ndim == 2 and len(found) == 1:
             return int(found.shape[1])
         if len(positional) > 1:

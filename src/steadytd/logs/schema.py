@@ -22,6 +22,7 @@ from steadytd.logs.columns import (
     WHOLE,
     Column,
     Columns,
+    file_names,
 )
 from steadytd.logs.intake import size_of, take_in
 from steadytd.logs.policies import Inputs, Model, PolicySource, is_model
@@ -48,6 +49,7 @@ class LogSchema:
     obs_names: tuple[str, ...] = ()  # of the numbers of an observation, where columns were named
     actions: tuple[str | float, ...] = ()  # by their numbers, where they were numbered here
     notes: tuple[str, ...] = ()  # what was assumed of the table
+    used: frozenset[str] = frozenset()  # the columns of the table that something is read from
 
     @property
     def most(self) -> float:
@@ -69,12 +71,6 @@ class LogSchema:
         """Further columns that are carried in batches, by their names."""
         found = self.columns.items()
         return {key.removeprefix(EXTRA): c for key, c in found if key.startswith(EXTRA)}
-
-    @property
-    def inputs(self) -> list[str]:
-        """The columns that functions and models are given."""
-        some = [policy.inputs for policy in self.policies if policy.inputs is not None]
-        return [name for inputs in some for name in (*inputs.names, *inputs.after)]
 
     def named(self, action: NDArray[Any]) -> NDArray[Any]:
         """Actions by their names, where they were numbered here."""
@@ -112,6 +108,7 @@ class LogSchema:
 def understand(source: LogSource, wanted: Wanted) -> tuple[LogSource, LogSchema]:
     """The source with all columns of a log, and what they mean."""
     table = checked(source, wanted)
+    used = {*file_names(table.columns), *table.obs}
     by_model = [policy for policy in wanted.policies.values() if is_model(policy)]
     source = take_in(table, by_model)
     file, columns = table.file, table.columns
@@ -151,6 +148,7 @@ def understand(source: LogSource, wanted: Wanted) -> tuple[LogSource, LogSchema]
         reward_weights=tuple(weights[0].values()) if weights else (1.0,),
         obs_names=() if table.encoding is None else table.encoding.names,
         actions=table.actions,
+        used=frozenset(used.union(*(one.inputs.names for one in targets if one.inputs))),
         notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in table.notes),
     )
     return source, _with_actions(source, schema)

@@ -327,47 +327,26 @@ def _lists(chunk: Chunk, name: str, width: int, what: str) -> Matrix:
 # Probabilities. `most` is the largest that one may be.
 
 
-def target_probabilities(chunk: Chunk, column: object, values: Floats, most: float) -> Floats:
-    """Target probabilities, which lie in [0, 1]; densities are at least 0 and finite."""
-    index = first_false((values >= 0.0) & (values <= most + SLACK))
-    if index is not None:
-        raise _out_of_range(chunk, column, index, values[index], "[0", most)
-    return np.minimum(values, most)
-
-
-def behavior_probabilities(chunk: Chunk, column: object, values: Floats, most: float) -> Floats:
-    """Behaviour probabilities of logged actions, in (0, 1]; densities are finite."""
-    index = first_false((values > LEAST) & (values <= most + SLACK))
+def probabilities(
+    chunk: Chunk, column: object, values: Floats, most: float, logged: bool = False
+) -> Floats:
+    """Probabilities in [0, 1], or in (0, 1] of actions that were taken; densities are finite."""
+    index = first_false((values > LEAST if logged else values >= 0.0) & (values <= most + SLACK))
     if index is None:
         return np.minimum(values, most)
-    value = values[index]
-    if 0 < value <= LEAST:
-        raise fault(
-            chunk, column, index, f"the probability of a logged action must be above {LEAST:g}",
-            f"{value:.6g}", "no ratio can be formed with it: correct it",
-        )  # fmt: skip
-    if value != 0:
-        raise _out_of_range(chunk, column, index, value, "(0", most)
-    remedy = "an action that was taken cannot have probability 0: correct it"
-    raise fault(chunk, column, index, _range(most, "(0"), value, remedy)
-
-
-def _range(most: float, least: str) -> str:
+    least, value = "(0" if logged else "[0", values[index]
+    rule = f"a density must lie in {least}, infinity)"
     if most == 1.0:
-        return f"a probability must lie in {least}, 1]"
-    return f"a density must lie in {least}, infinity)"
-
-
-def _out_of_range(
-    chunk: Chunk, column: object, index: int, value: float, least: str, most: float
-) -> InputError:
+        rule = f"a probability must lie in {least}, 1]"
     remedy = (
         "correct it (per cent: divide by 100; densities need a column 'action' of real numbers: "
         "see docs/logs.md)"
     )
-    if value < 0:
+    if value < 0.0:
         remedy = "it looks like a log-probability: give it as action_logp, or take exp"
-    return fault(chunk, column, index, _range(most, least), value, remedy)
+    elif value <= LEAST:
+        remedy = f"a probability below {LEAST:g} of an action that was taken: correct it"
+    raise fault(chunk, column, index, rule, value, remedy)
 
 
 def exp_of_logs(chunk: Chunk, column: object, values: Floats, most: float) -> Floats:

@@ -57,11 +57,6 @@ class PreparedSource(LogSource):
         return tuple(pa.schema([*schema, *further]) for schema in self.raw.schemas)
 
     @property
-    def used(self) -> frozenset[str]:
-        """The columns that others are made of."""
-        return frozenset(name for one in self.made.values() for name in one.needs)
-
-    @property
     def rows(self) -> int | None:
         """Those of the source."""
         return self.raw.rows
@@ -70,8 +65,9 @@ class PreparedSource(LogSource):
         """The same with these types; columns that others are made of do not become texts."""
         import pyarrow.types as pt
 
+        needed = {name for one in self.made.values() for name in one.needs}
         own = {k: kind for k, kind in types.items() if k not in self.made}
-        own = {k: kind for k, kind in own.items() if k not in self.used or pt.is_floating(kind)}
+        own = {k: kind for k, kind in own.items() if k not in needed or pt.is_floating(kind)}
         return replace(self, raw=self.raw.with_types(own))
 
     def units(self) -> list[int]:

@@ -29,11 +29,6 @@ class SelectedSource(LogSource):
         """Those of the source."""
         return self.base.schemas
 
-    @property
-    def used(self) -> frozenset[str]:
-        """Those of the source."""
-        return self.base.used
-
     def with_types(self, types: Mapping[str, Any]) -> LogSource:
         """The same rows of the source with these types."""
         return replace(self, base=self.base.with_types(types))

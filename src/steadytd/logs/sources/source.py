@@ -39,11 +39,6 @@ class LogSource(ABC):
         """Rows over all files; None: not known before reading."""
         return sum(self.units())
 
-    @property
-    def used(self) -> frozenset[str]:
-        """The columns of which others are made."""
-        return frozenset()
-
     def with_types(self, types: Mapping[str, Any]) -> LogSource:
         """The same source with these Arrow types of its columns; only CSV has none of its own."""
         return self
