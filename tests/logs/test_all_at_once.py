@@ -40,14 +40,17 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
          "--discount 0.99"],
     ),
     "values": (
-        {"revenue": [1.0, np.nan, 2.0, 1.0], "p": [0.5, 1.5, 0.5, 0.5], "end": [0, 1, 0, 2],
-         "rule": [0.5, -0.5, 0.5, 0.5], "basket": [1.0, 2.0, np.inf, 3.0], "t": [0, 1, 0, 1.5]},
+        {"revenue": [1.0, np.nan, 2.0, 1.0], "shown": ["a", "b", None, "b"],
+         "p": [0.5, 1.5, 0.5, 0.5], "end": [0, 1, 0, 2], "rule": [0.5, -0.5, 0.5, 0.5],
+         "basket": [1.0, 2.0, np.inf, 3.0], "t": [0, 1, 0, 1.5]},
         {"discount": 1.5},
         ["'revenue', row 1 (counted from 0)", "'p', row 1 (counted from 0): a probability must lie "
          "in (0, 1], got 1.5", "'end', row 3 (counted from 0): must be true or false (or 1 or 0), "
          "got 2; correct the flag", "'rule', row 1 (counted from 0): a probability must lie in "
          "[0, 1], got -0.5; it looks like a log-probability", "'basket', row 2 (counted from 0)",
-         f"'t', row 3 (counted from 0): {FRACTION}", "discount must lie in [0, 1], got 1.5"],
+         f"'t', row 3 (counted from 0): {FRACTION} number episodes and steps 0, 1, 2, ....",
+         "discount must lie in [0, 1], got 1.5",
+         "'shown', row 2 (counted from 0): every row needs a value, got none; fill it in"],
     ),
     "names": (
         {},
@@ -98,7 +101,7 @@ def test_every_fault_is_named(case: str, kind: str, tmp_path: Path) -> None:
         assert one in message, message
     lines = [line for line in message.splitlines() if line.startswith("  ")]
     assert f"{len(lines)} things are missing or wrong:" in message
-    assert len(lines) == {"types": 6, "values": 7, "names": 7, "lacking and wrong": 7}[case]
+    assert len(lines) == {"types": 6, "values": 8, "names": 7, "lacking and wrong": 7}[case]
 
 
 def test_the_good_table_has_no_fault() -> None:

@@ -273,5 +273,9 @@ def test_tables_that_mislead_say_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^the frame: column 'reward', row 1 .*null; fill it in"):
         open_log(gaps, obs=["basket"], discount=1.0, rewards={"reward": "+"})
     frame.assign(reward=[True, False, True, True]).to_csv(tmp_path / "log.csv", index=False)
-    found = read(open_log(tmp_path / "log.csv", obs=["basket", "member"], discount=1.0))
-    assert found["reward"].tolist() == [1.0, 0.0, 1.0, 1.0]
+    for rewards in (None, {"reward": "+"}, {"basket_": "+", "reward": "+"}):
+        frame.assign(reward=[True, False, True, True], basket_=1).to_csv(tmp_path / "log.csv")
+        log = open_log(
+            tmp_path / "log.csv", obs=["basket", "member"], discount=1.0, rewards=rewards
+        )
+        assert read(log.with_reward({"reward": 1.0}))["reward"].tolist() == [1.0, 0.0, 1.0, 1.0]

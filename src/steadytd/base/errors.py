@@ -103,8 +103,8 @@ class Faults(InputError):  # noqa: N818 (what it holds are errors)
     def __str__(self) -> str:
         where = f"{self.args[0]}: "
         if len(self.found) == 1:
-            return f"{str(self.found[0]).rstrip('.')}. {self.remedy}"
-        texts = [str(error).removeprefix(where).rstrip(".") for error in self.found]
+            return f"{str(self.found[0]).removesuffix('.')}. {self.remedy}"
+        texts = [str(error).removeprefix(where).removesuffix(".") for error in self.found]
         lines = "".join(f"\n  {i}. {text}." for i, text in enumerate(texts, 1))
         end = f"\n{self.remedy}" if self.remedy else ""
         return visible(f"{where}{len(texts)} things are missing or wrong:{lines}{end}", lines=True)

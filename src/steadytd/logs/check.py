@@ -42,7 +42,6 @@ HINTS = {  # words in names of columns that may be what is lacking
     "terminated": r"termin|done|end|final|last",
     "action": r"action|arm|choice|chosen|offer|variant|treatment|decision|dose",
     "behavior_prob": r"prob|propens|^p$|^mu$|weight",
-    "t": r"step|turn|time|when|date|order|rank|^t",
 }
 NOT_SEEN = re.compile(r"(^|_)id$|prob|propens|^(pi|mu|target)_")  # not of an observation
 WHY = {
@@ -360,8 +359,7 @@ def _types(table: Table, own: Columns) -> dict[str, Any]:
         kind = encode.kind_of(table.kind(name))
         if kind in ("number", "level"):
             typed[name] = pa.float64() if kind == "number" else pa.string()
-    flags = [one.name for one in table.source.schemas[0] if pa.types.is_boolean(one.type)]
-    return {k: v for k, v in typed.items() if k not in flags or v == pa.string()}
+    return typed
 
 
 def check_type(file: str, schema: Any, column: Column) -> None:
@@ -395,7 +393,7 @@ def _check_rows(source: LogSource, columns: Columns, faults: Faults) -> None:
     if action is not None and values.is_continuous(source.schemas[0].field(str(action)).type):
         most = values.LARGEST_DENSITY
     end = None if isinstance(source, MemorySource) else LOOK
-    pending = [column for column in columns.values() if column.meaning.kind != "action"]
+    pending = list(columns.values())
 
     def look(some: list[Column]) -> None:
         names = list(dict.fromkeys(part for column in some for part in column.parts))
@@ -420,7 +418,7 @@ def check_values(chunk: Chunk, column: Column, most: float) -> None:
     kind = column.meaning.kind
     if kind in ("vector", "distribution"):
         _check_lists(chunk, column)
-    elif kind == "unit":
+    elif kind == "unit" or (kind == "action" and encode.kind_of(_type(chunk, column)) == "level"):
         present(chunk, column)
     elif kind == "time":
         encode.moments(chunk, str(column))
@@ -445,8 +443,12 @@ def _check_lists(chunk: Chunk, column: Column) -> None:
         values.require_distributions(chunk, column, found)
 
 
+def _type(chunk: Chunk, column: object) -> Any:
+    return chunk.batch.column(str(column)).type
+
+
 def _check_seen(chunk: Chunk, part: object) -> None:
-    kind = encode.kind_of(chunk.batch.column(str(part)).type)
+    kind = encode.kind_of(_type(chunk, part))
     if kind in ("number", "time"):
         encode.numbers_of(chunk, str(part), kind)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ class TextSource(LogSource):
 
     files: tuple[str, ...]
     schemas: tuple[Any, ...]
-    types: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, paths: Sequence[Path]) -> TextSource:
@@ -48,19 +47,13 @@ class TextSource(LogSource):
         import pyarrow as pa
 
         schemas = tuple(
-            pa.schema(
-                [
-                    field.with_type(
-                        _of_json(field.type, types.get(field.name))
-                        if _is_json(file) and field.name in types
-                        else types.get(field.name, field.type)
-                    )
-                    for field in schema
-                ]
-            )
+            pa.schema([
+                one.with_type(_typed(file, one.type, types.get(one.name, one.type)))
+                for one in schema
+            ])
             for file, schema in zip(self.files, self.schemas, strict=True)
-        )
-        return replace(self, types={**self.types, **types}, schemas=schemas)
+        )  # fmt: skip
+        return replace(self, schemas=schemas)
 
     def units(self) -> list[int]:
         """The files, if there are several: they have to be read to be counted."""
@@ -88,10 +81,7 @@ class TextSource(LogSource):
         """The Arrow batches of one file."""
         schema = self.schemas[self.files.index(name)]
         header = schema.names
-        if _is_json(name):
-            reader = _open_json(name, schema)
-        else:
-            reader = _open(name, self.types, names, header)
+        reader = _open_json(name, schema) if _is_json(name) else _open(name, schema, names)
         while True:
             try:
                 batch = reader.read_next_batch()
@@ -104,7 +94,7 @@ class TextSource(LogSource):
 
 def _schema(name: str) -> Any:
     """The columns of a file; their names must be UTF-8 text, as Arrow takes them for."""
-    schema = (_open_json(name, None) if _is_json(name) else _open(name, {}, None, ())).schema
+    schema = (_open_json(name, None) if _is_json(name) else _open(name, None, ())).schema
     try:
         _ = schema.names
     except UnicodeDecodeError as error:
@@ -116,12 +106,10 @@ def _schema(name: str) -> Any:
     return schema
 
 
-def _open(
-    name: str, types: Mapping[str, Any], names: Sequence[str] | None, header: Sequence[str]
-) -> Any:
+def _open(name: str, schema: Any, names: Sequence[str]) -> Any:
+    """These columns of a CSV file; without a schema all, of types that the first block shows."""
     import pyarrow.csv as pc
 
-    chosen = types if names is None else {one: types[one] for one in names if one in types}
     tab = Path(name).name.lower().removesuffix(".gz").endswith(".tsv")
     try:
         return pc.open_csv(
@@ -130,15 +118,15 @@ def _open(
             read_options=pc.ReadOptions(use_threads=False, block_size=BLOCK),
             parse_options=pc.ParseOptions(delimiter="\t" if tab else ","),
             convert_options=pc.ConvertOptions(
-                column_types=chosen,
-                include_columns=None if names is None else list(names),
+                column_types={one: schema.field(one).type for one in names},
+                include_columns=list(names),
                 null_values=NULLS,
             ),
         )
     except Exception as error:
         if "Empty CSV file" in str(error):
             raise InputError(f"'{name}' is an empty file; a log needs at least one row.") from error
-        raise _explain(name, header, error) from error
+        raise _explain(name, () if schema is None else schema.names, error) from error
 
 
 def _open_json(name: str, schema: Any) -> Any:
@@ -162,11 +150,14 @@ def _is_json(name: str) -> bool:
     return name.lower().endswith(JSON_SUFFIXES)
 
 
-def _of_json(own: Any, wanted: Any) -> Any:
-    """The type of a JSON column: what its first block shows, and whole numbers as numbers."""
+def _typed(file: str, own: Any, wanted: Any) -> Any:
+    """The type of a column: of JSON that of its first block, but whole numbers may be numbers."""
     import pyarrow.types as pt
 
-    return wanted if pt.is_integer(own) and pt.is_floating(wanted) else own
+    if pt.is_floating(wanted) and pt.is_boolean(own):
+        return own
+    whole = pt.is_floating(wanted) and pt.is_integer(own)
+    return wanted if whole or not _is_json(file) else own
 
 
 def _explain(name: str, header: Sequence[str], error: Exception) -> InputError:
