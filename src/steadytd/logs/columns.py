@@ -154,11 +154,15 @@ def find_columns(finder: Finder, targets: Sequence[str] | None, faults: Faults) 
             with faults.caught():
                 found.append(finder.find(name))
     found.append(finder.behavior())
-    with faults.caught():
-        known = finder.targets() if targets is None else targets
-        for name in known:
-            with faults.caught():
-                found += finder.target(name)
+    if targets is None and not finder.targets:
+        faults.add(
+            f"there is no target policy; add a column '{TARGET}<name>' with the target's "
+            f"probability of the logged action, or '{WHOLE}<name>' with those of all actions, or "
+            "give targets={'name': function}"
+        )
+    for name in finder.targets if targets is None else targets:
+        with faults.caught():
+            found += finder.target(name)
     return {column.name: column for column in found if column is not None}
 
 
@@ -219,21 +223,10 @@ class Finder:
         first = BEHAVIOR_LOG[0] if column.name in BEHAVIOR_LOG else BEHAVIOR[0]
         return Column(first, column.parts, column.meaning)
 
-    def targets(self) -> list[str]:
-        """The names of all targets, of which there must be one."""
-        known = self._known_targets()
-        if not known:
-            raise InputError(
-                f"{self.file}: there is no target policy; add a column '{TARGET}<name>' with the "
-                f"target's probability of the logged action, or '{WHOLE}<name>' with those of all "
-                "actions, or give targets={'name': function}."
-            )
-        return known
-
     def target(self, name: str) -> list[Column | None]:
         """The columns of a target: of the logged action, of all actions, and of the next ones."""
-        known = self._known_targets()
-        if name not in known:
+        if name not in self.targets:
+            known = self.targets
             hint = str(unknown("target", name, known)) if known else "the log has no targets."
             raise InputError(f"{self.file}: there is no column '{TARGET}{name}' ({hint[:-1]}).")
         if not name.strip():
@@ -249,7 +242,8 @@ class Finder:
             )
         return [logged, whole, after]
 
-    def _known_targets(self) -> list[str]:
+    @cached_property
+    def targets(self) -> list[str]:
         """The targets of all columns and of the column map, in their order.
 
         A number at the end of a column of lists is part of the target's name.
