@@ -101,7 +101,7 @@ def test_learners_and_problems_must_match() -> None:
 @pytest.mark.parametrize("features", [3, 400])
 def test_online_the_rate_is_shown_and_saved(features: int, tmp_path: Path) -> None:
     """By hand: alpha 0.1, ratio 0.5. First delta 2, then delta 4 - 0.1 + 0 - 0.2 x 0."""
-    a = st.learner("differential_td", alpha=0.1, ratio=0.5).start(features)
+    a = st.learner("differential_td", alpha=0.1, ratio=0.5, lam=0.5).start(features)
     x, y = np.eye(features)[:2]
     a.update(x, 2.0, y, rho=1.0)
     assert a.scalars == {"rate": pytest.approx(0.1)}

@@ -94,7 +94,7 @@ def cures_chart(c: Verdicts) -> Any:
     Where the true value is zero every error is zero, and the rate of the slowest mode is drawn.
     """
     zero = c.error(np.zeros(c.problem.n_features))
-    flat = zero < 1e-12
+    flat, high = zero < 1e-12, np.inf
     use = recommended(c)
     notes = ["grey: not stable; orange line: stable from here on; dot: the best amount; "
              "green: the one that is recommended"]  # fmt: skip
@@ -110,13 +110,14 @@ def cures_chart(c: Verdicts) -> Any:
         scale = alt.Scale(type="log", domain=[low, high])
         y = alt.Y("y:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
         title = "What each cure costs: error of the fixed point over its amount"
-        notes += ["errors outside the range are cut off; no dot: no stable amount"]
-    panels = [_panel(t, y, low, t is use, flat) for t in ordered(c)]
+        notes += ["errors outside the range are cut off; no dot: no stable amount, or none in it"]
+    panels = [_panel(t, y, (low, high), t is use, flat) for t in ordered(c)]
     return styled(alt.concat(*panels, columns=COLUMNS).properties(title=heading(title, notes)))
 
 
-def _panel(t: Cure, y: Any, low: float, recommended: bool, flat: bool) -> Any:
+def _panel(t: Cure, y: Any, span: tuple[float, float], recommended: bool, flat: bool) -> Any:
     """One cure. Where the verdict changes the line begins anew."""
+    low, high = span
     rows: list[dict[str, Any]] = []
     piece, before = 0, None
     for point in t.path:
@@ -155,7 +156,7 @@ def _panel(t: Cure, y: Any, low: float, recommended: bool, flat: bool) -> Any:
     start = t.stable_from
     if start is not None and start > t.low:
         layers.append(marks("rule", [{"amount": start}], {"x": x}, color=SHADE, strokeDash=[4, 3]))
-    if t.best is not None:
+    if t.best is not None and (flat or (t.best_error or 0.0) <= high):
         best = {"amount": t.best, "y": t.rate(t.best) if flat else max(t.best_error or 0.0, low)}
         dot = {"size": 110, "filled": True, "color": colour, "opacity": 1, "clip": False}
         layers.append(marks("point", [best], {"x": x, "y": y}, **dot))
