@@ -116,6 +116,17 @@ def test_what_is_not_affine_or_remembers_too_much_has_no_chain() -> None:
     assert st.certify(p).learning_curve(bounded_td, alpha=0.1, steps=10).runs == 200
 
 
+@pytest.mark.parametrize(("scale", "runs"), [(0.0, 200), (1e100, 200), (1e-60, 0)])
+def test_features_of_any_size(scale: float, runs: int) -> None:
+    """Squares of products of huge features overflow, and no features have no moments."""
+    given = st.problem("three_state").content()
+    arrays: dict[str, Any] = {k: v for k, v in given.items() if k in ARRAYS}
+    p = st.Problem(name="scaled", **arrays | {"Phi": scale * arrays["Phi"]})
+    curve = learning_curve(p, st.learner("td:alpha=0.01"), 20)
+    assert curve.runs == runs
+    assert curve.error[0] == pytest.approx(p.error(p.w0))
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -164,13 +164,14 @@ class MomentRecursion:
     """The vector u of all moments of a learner on a problem, and the matrices of a step."""
 
     @staticmethod
+    @np.errstate(over="ignore", invalid="ignore")
     def of(
         problem: Problem, learner: Learner, policy: int, most: int = MOST_MOMENTS
     ) -> MomentRecursion | None:
-        """None where the moments do not close, or are more than `most`."""
+        """None where the moments do not close, overflow, or are more than `most`."""
         k = learner.law.basis(problem.moments(policy).row_space).shape[1]
         each = 1 + k + k * (k + 1) // 2
-        if "alpha" not in learner.values or problem.n_states * each > most:
+        if not k or "alpha" not in learner.values or problem.n_states * each > most:
             return None
         pairs = 2 * most // each  # about half of them are alike
         unit, half = (
@@ -183,7 +184,8 @@ class MomentRecursion:
         if len(chain.maps.p) * each**2 > MOST_PARTS:
             return None
         found = MomentRecursion(problem, learner, policy, chain, linear)
-        return found if len(found.start) <= MOST_DENSE else None
+        finite = all(np.isfinite(numbers).all() for numbers in (found.start, *found.powers))
+        return found if finite and len(found.start) <= MOST_DENSE else None
 
     def __init__(
         self, problem: Problem, learner: Learner, policy: int, chain: Chain, linear: bool
@@ -313,6 +315,8 @@ def _reached(powers: list[csr_array], start: Floats, kind: Longs) -> Floats | No
     Symmetries of a problem make it so. Moments of different kinds have different units, so that
     each row has moments of one kind.
     """
+    if not all(np.isfinite(R.data).all() for R in powers):
+        return None
     kinds, sizes = kind == np.unique(kind)[:, None], [abs(R) for R in powers]
     space = np.zeros((0, len(start)))
     outside = _apart(start, np.abs(start), kinds)
