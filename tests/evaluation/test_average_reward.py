@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -164,6 +165,22 @@ def test_units_are_stretches_of_rows_or_what_a_column_says() -> None:
     assert not e.log.divided and e.log.units == 100
     assert e.recommended["pi"].lo <= world.rates["pi"] <= e.recommended["pi"].hi
     assert np.isnan(e.unseen("pi").probability)
+
+
+def test_products_that_vanish_along_a_long_stream_do_no_harm() -> None:
+    """The target takes the rare action: a product of 3,000 ratios is about 1e-900."""
+    rng, n = np.random.default_rng(0), 3000
+    s, a = rng.integers(2, size=n + 1), (rng.random(n) < 0.9).astype(int)
+    log = pa.table({
+        "episode_id": np.zeros(n, dtype=int), "t": np.arange(n), "action": a, "reward": s[1:] + a,
+        "obs": fixed_lists(np.eye(2)[s[:-1]]), "next_obs": fixed_lists(np.eye(2)[s[1:]]),
+        "terminated": np.zeros(n, dtype=bool), "truncated": np.arange(n) == n - 1,
+        "behavior_prob": np.where(a, 0.9, 0.1), "target_prob_pi": np.where(a, 0.2, 0.8),
+    })  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        d = st.evaluate(log, average_reward=True, features="raw").compare("pi")
+    assert d.lo <= -0.7 <= d.hi < 0.0, "0.5 + 0.2 instead of 0.5 + 0.9"
 
 
 def test_batches_and_parts_do_not_matter() -> None:

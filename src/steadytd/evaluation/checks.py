@@ -154,7 +154,7 @@ CHECKS = (
     Check(
         "target", "no_end", "warning", "endless", "above", 0,
         "No episode ends and the discount is 1: the sum of rewards has no limit.",
-        "Give a discount below 1.",
+        "Give a discount below 1, or average_reward.",
     ),
     Check(
         "target", "no_value", "warning", "unknown", "above", 0,

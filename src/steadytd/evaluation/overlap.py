@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.intervals import mean_interval
-from steadytd.evaluation.rows import BLOCKS, Division, RowTable
+from steadytd.evaluation.rows import BLOCKS, LARGEST, Division, RowTable
 
 BINS = 62  # of rho: 0, then bins that begin at 2^e and 1.5 2^e, the middle one at 1
 HALVES = np.arange(1, BINS + 1) - BINS // 2
@@ -117,13 +117,12 @@ class RatioSums:
         return int(self.episodes[0])
 
     def step_means(self, target: int) -> tuple[Floats, Floats]:
-        """Of snpdis: N_t / D_t and 1 / D_t by step; 0 where no product is above 0."""
+        """Of snpdis: N_t / D_t and 1 / D_t by step; 0 where no product is above 1e-100."""
         end = min(int(self.extent[3]) + 1, HORIZON)
         N, D, ended = self.by_step[target, :, :end]
         D = D + np.cumsum(ended)
-        with np.errstate(all="ignore"):  # products of many ratios
-            inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0.0)
-            return N * inverse, inverse
+        inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 1.0 / LARGEST)
+        return N * inverse, inverse
 
 
 def widest(one: Floats, other: Floats) -> Floats:
