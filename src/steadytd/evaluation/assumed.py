@@ -41,7 +41,7 @@ from steadytd.evaluation.rule import EFFECTIVE_UNITS
 from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN, ROW, STEPS, UNIT, WEIGHT
 from steadytd.logs.log import Log
 from steadytd.logs.sources.selected import SelectedSource
-from steadytd.logs.units import BATCH
+from steadytd.logs.sources.source import BATCH
 from steadytd.logs.values import whole_numbers
 
 LEVEL = 0.001

@@ -435,7 +435,8 @@ def check_values(chunk: Chunk, column: Column, most: float) -> None:
 def _check_lists(chunk: Chunk, column: Column) -> None:
     if column.meaning.nullable:
         return  # it may not matter: read where it does
-    width = values.width(chunk.batch.column(str(column)), len(column.parts))
+    array = chunk.batch.column(str(column))
+    width = values.width(array.type, len(column.parts), array[0].as_py)
     if width and column.meaning.kind == "vector":
         values.require_finite(chunk, column, values.matrix(chunk, column.parts, width))
     elif width:

@@ -21,14 +21,13 @@ from steadytd.base.arrays import Bools, Floats
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import count
 from steadytd.logs import values
-from steadytd.logs.sources.source import Chunk, LogSource
+from steadytd.logs.sources.source import BATCH, Chunk, LogSource
 from steadytd.logs.units import texts
 
 RARE = 0.01  # share of rows below which levels are joined: at most 100 levels are left
 MOSTLY = 0.5  # share of joined values from which on a column says little
 MOST_LEVELS = 1_000_000  # different texts, from which on a column is taken to name rows
 MICROSECONDS = 86_400e6  # of a day
-BATCH = 1 << 18  # rows read at a time
 
 Kind = Literal["number", "time", "level"]
 

@@ -20,10 +20,8 @@ from steadytd.logs.check import Table
 from steadytd.logs.columns import BEHAVIOR_WHOLE, SCHEMA, WHOLE, Column, Meaning
 from steadytd.logs.encode import Encoding
 from steadytd.logs.sources.prepared import Made, PreparedSource, State
-from steadytd.logs.sources.source import Chunk, LogSource, MemorySource
+from steadytd.logs.sources.source import BATCH, Chunk, LogSource, MemorySource
 from steadytd.logs.units import distinct, level_numbers, texts
-
-BATCH = 1 << 18  # rows read at a time
 
 
 def take_in(table: Table, by_model: Sequence[Any]) -> LogSource:
@@ -61,16 +59,12 @@ def size_of(source: LogSource, column: Column | None) -> int:
     """How many numbers a value has: by the schema, or in the first row; 0 where there is none."""
     if column is None:
         return 0
-    if len(column.parts) > 1:
-        return len(column.parts)
-    kind = source.schemas[0].field(str(column)).type
-    if str(kind) == "null":
-        return 0
-    size = values.list_size(kind)
-    if size is None:
+
+    def first() -> Any:
         [chunk] = source.read(column.parts, 0, 1, 1)
-        size = len(chunk.batch.column(str(column))[0].as_py() or ())
-    return size
+        return chunk.batch.column(str(column))[0].as_py()
+
+    return values.width(source.schemas[0].field(str(column)).type, len(column.parts), first)
 
 
 # Rows in order

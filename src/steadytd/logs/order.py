@@ -9,10 +9,8 @@ import numpy as np
 from steadytd.base.arrays import Bools, Longs
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.sources.source import Chunk, LogSource
+from steadytd.logs.sources.source import BATCH, Chunk, LogSource
 from steadytd.logs.values import fault, whole_numbers
-
-BATCH = 1 << 18  # rows read at a time to find where a log may be cut
 
 
 class Cursor(NamedTuple):

@@ -13,8 +13,8 @@ from steadytd.logs.columns import Column, Meaning
 from steadytd.logs.log import Log
 from steadytd.logs.sources import open_source
 from steadytd.logs.sources.selected import SelectedSource
-from steadytd.logs.sources.source import LogSource
-from steadytd.logs.units import BATCH, distinct, level_numbers, named_column, unit_numbers
+from steadytd.logs.sources.source import BATCH, LogSource
+from steadytd.logs.units import distinct, level_numbers, named_column, unit_numbers
 from steadytd.logs.values import whole_numbers
 
 

@@ -14,10 +14,8 @@ import numpy as np
 from steadytd.base.arrays import Bools, Longs
 from steadytd.base.errors import InputError, unknown
 from steadytd.logs.columns import Column, Meaning
-from steadytd.logs.sources.source import Chunk, LogSource
+from steadytd.logs.sources.source import BATCH, Chunk, LogSource
 from steadytd.logs.values import fault
-
-BATCH = 1 << 18  # rows read at a time
 
 
 def named_column(source: LogSource, name: object, use: str, meaning: Meaning) -> Column:

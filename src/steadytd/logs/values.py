@@ -7,7 +7,7 @@ column is named by its name in the file, or by a `Column`, whose text is that na
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,12 +89,12 @@ def item_type(kind: Any) -> Any:
     return getattr(kind, "storage_type", kind).value_type if is_list(kind) else kind
 
 
-def width(column: Any, parts: int = 1) -> int:
-    """How many numbers a row of an Arrow array has: by its type, or by the first row."""
-    if parts > 1 or str(column.type) == "null":
-        return parts if parts > 1 else 0
-    size = list_size(column.type)
-    return len(column[0].as_py() or ()) if size is None else size
+def width(kind: Any, parts: int, first: Callable[[], Any]) -> int:
+    """How many numbers a row has: by the type, or by the `first` row; 0 where there is none."""
+    if parts > 1:
+        return parts
+    size = 0 if str(kind) == "null" else list_size(kind)
+    return len(first() or ()) if size is None else size
 
 
 def is_continuous(kind: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from steadytd.base.errors import InputError, listed
 
 UNIT = 65_536  # rows of a frame that count as a stretch
+BATCH = 1 << 18  # rows read at a time where a pass needs a column or two
 
 
 class Chunk(NamedTuple):
