@@ -110,8 +110,18 @@ def test_what_is_not_affine_or_remembers_too_much_has_no_chain() -> None:
         """w += alpha rho max(min(delta, 1), -1) x."""
         return alpha * rho * max(min(reward + gamma_next * w_x_next - w_x, 1.0), -1.0)
 
+    @st.law(memory={"last": None}, writes={"w": "x", "last": "value"})
+    def smoothed_td(
+        reward: float, rho: float, gamma_next: float, w_x: float, w_x_next: float, last: float,
+        alpha: float,
+    ) -> tuple[float, float]:  # fmt: skip
+        """w += alpha rho (delta + last) x, where last is the error before: it depends on w."""
+        delta = reward + gamma_next * w_x_next - w_x
+        return alpha * rho * (delta + last), delta
+
     p = st.problem("three_state")
     assert Chain.of(p, st.learner(bounded_td, alpha=0.1), 0) is None
+    assert Chain.of(p, st.learner(smoothed_td, alpha=0.1), 0) is None
     assert Chain.of(p, st.learner("td:alpha=0.1,lam=0.9"), 0) is None
     assert st.certify(p).learning_curve(bounded_td, alpha=0.1, steps=10).runs == 200
 
@@ -248,6 +258,23 @@ def test_no_step_size_does_better_than_the_best(name: str, text: str, steps: int
     ends = recursion.ends(grid, steps, curve.learner)
     assert curve.error[-1] <= ends.min() * (1.0 + 1e-3)
     assert len(f"{alpha:g}") <= 10 and alpha == float(f"{alpha:.4g}")
+
+
+def test_without_a_stable_fixed_point_there_is_no_limit() -> None:
+    curve = st.certify("three_state").learning_curve("td:alpha=0.01", steps=10)
+    assert curve.limit is None and curve.reaches() is None
+    assert curve.text.endswith("after 10 steps; no stable fixed point is known")
+
+
+def test_memories_that_fade_are_told_apart_to_many_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Boyan's chain episodes end, so that etd remembers few values at any number of digits."""
+    p, learner = st.problem("boyan"), st.learner("etd:alpha=0.05")
+    usual = learning_curve(p, learner, 100)
+    with monkeypatch.context() as m:
+        m.setattr("steadytd.theory.histories.DIGITS", 15)
+        finer = learning_curve(p, learner, 100)
+    assert usual.runs == finer.runs == 0
+    np.testing.assert_allclose(usual.error, finer.error, rtol=1e-9)
 
 
 def test_divergence_is_infinite_and_none_in_json() -> None:
