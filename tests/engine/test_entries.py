@@ -296,9 +296,9 @@ def test_frozen_step_sizes_give_td_times_each(name: str) -> None:
     m, rng = problem.moments(), np.random.default_rng(0)
     beta, w = rng.normal(size=problem.n_features), rng.normal(size=problem.n_features)
     alpha = 1e-4
-    s, a, t, facts = Steps.of(m, m.d)
+    s, a, t, facts, p = Steps.of(m, m.d)
     mean = np.zeros_like(w)
-    for i, chance in enumerate(m.d[s] * m.mu[s, a] * m.P[s, a, t]):
+    for i, chance in enumerate(m.d[s] * m.mu[s, a] * p):
         one = ReferenceLearner(st.learner(name, alpha=alpha, meta=0.0), w)
         one.vectors["beta"] = beta.copy()
         one.update(m.Phi[s[i]], m.Phi[t[i]], named(facts[i]))

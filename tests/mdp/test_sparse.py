@@ -169,7 +169,7 @@ def test_a_file_with_parts_that_do_not_fit_is_refused(tmp_path: Path) -> None:
     content = sparse_problem(5, 40).content()
     content["Phi_indices"] = content["Phi_indices"] + 100
     write_arrays(tmp_path / "bad.npz", content, compressed=True)
-    with pytest.raises(InputError, match="holds no sparse features that fit together"):
+    with pytest.raises(InputError, match="holds no sparse Phi whose parts fit together"):
         st.load_problem(tmp_path / "bad.npz")
 
 

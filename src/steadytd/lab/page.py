@@ -103,6 +103,7 @@ def asset(name: str) -> str:
 def model_of(problem: Problem) -> dict[str, Any]:
     """A problem as plain lists, as theory.js takes it; shape and name as in `Problem`."""
     m = problem.moments()
+    m.require_array("the lab")
     arrays = {
         "P": m.P, "r": m.r, "gamma": m.gamma, "mu": m.mu, "pi": m.pi, "Phi": m.Phi,
         "w0": problem.w0, "start": problem.start, "interest": m.interest,

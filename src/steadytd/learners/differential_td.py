@@ -49,13 +49,11 @@ RATE_RATIO = replace(RATIO, doc="step size of the reward rate / alpha", default=
 def with_rate(m: Moments, values: Mapping[str, float], eta: float) -> Expectation:
     """M and g for (w, rate), where the penalty eta counts in the update of w alone."""
     ratio, scale = values["ratio"], 1.0 / (1.0 + eta)
-    weighted = (m.Phi * m.d[:, None]).T @ m.resolvent(values["lam"], scale)
-    steps = m.Phi - m.P_gamma @ m.Phi
-    M = np.block([
-        [weighted @ (steps + eta * m.Phi), weighted.sum(axis=1)[:, None]],
-        [ratio * m.d @ steps, np.array([ratio])],
-    ])  # fmt: skip
-    return Expectation(M=M, g=np.append(weighted @ m.r_pi, ratio * (m.d @ m.r_pi)))
+    steps = m.Phi - m.ahead
+    columns = np.column_stack([steps + eta * m.Phi, np.ones(len(m.d)), m.r_pi])
+    first = (m.Phi * m.d[:, None]).T @ m.collected(columns, values["lam"], scale)
+    M = np.vstack([first[:, :-1], ratio * np.append(m.d @ steps, 1.0)])
+    return Expectation(M=M, g=np.append(first[:, -1], ratio * (m.d @ m.r_pi)))
 
 
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:

@@ -51,8 +51,8 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     lam, ratio = values["lam"], values["ratio"]
     A, b = m.A(lam), m.b(lam)
     behaviour = m.flow(m.mu)
-    identity = np.eye(len(m.d))
-    A_mu = m.weighted(np.linalg.inv(identity - lam * behaviour) @ (identity - behaviour))
+    step = m.settled(lam * behaviour, m.Phi - behaviour @ m.Phi, "traces of mu")
+    A_mu = (m.Phi * m.d[:, None]).T @ step
     M = np.block([[A, A_mu.T - A.T], [ratio * A, ratio * A_mu.T]])
     return Expectation(M=M, g=np.concatenate([b, ratio * b]))
 

@@ -49,6 +49,7 @@ PERIOD = Param("steps of a period", default=4.0, low=1.0, high=1e9, whole=True)
 
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """1/b of truncated ETD's with n = b - 1, where the last steps of periods see all states."""
+    m.require_array("per_etd")
     b = int(values["b"])
     chain = np.einsum("sa,sat->st", m.mu, m.P)
     if b > 1 and math.gcd(b, around := chain_period(chain, int(m.d.argmax()))) > 1:

@@ -65,6 +65,7 @@ def pi_trace(pi: float, gamma: float, lam: float) -> tuple[float, float]:
 def weighted(m: Moments, values: Mapping[str, float], weight: Floats) -> Expectation:
     """TDC's matrices with the weights mu omega [s, a] in the place of pi."""
     lam, ratio = values["lam"], values["ratio"]
+    m.require_array("tdc_as_published")
     c, Q = weight.sum(axis=1), m.flow(weight)
     r_c = np.einsum("sa,sat,sat->s", weight, m.P, m.r)
     collected = (m.Phi * m.d[:, None]).T @ np.linalg.inv(np.eye(len(c)) - lam * Q)

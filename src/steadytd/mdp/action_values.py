@@ -41,6 +41,7 @@ class ActionValues:
     def __init__(
         self, problem: Problem, Psi: ArrayLike | None = None, w0: ArrayLike | None = None
     ) -> None:
+        problem.moments().require_array("ActionValues")
         S, A = problem.n_states, problem.n_actions
         if problem.average_reward:
             raise InputError(
@@ -62,6 +63,7 @@ class ActionValues:
             f"the features of {S * A:,} pairs of a state and an action", 8.0 * S * A * A * d,
             "use fewer features: those of actions are stored as a dense array",
         )  # fmt: skip
+        problem.moments().require_array("ActionValues")
         Psi = np.einsum("sk,ab->sabk", problem.moments().Phi, np.eye(A)).reshape(S, A, A * d)
         return cls(problem, Psi, w0)
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Bools, Floats, frozen
 from steadytd.base.errors import InputError
-from steadytd.mdp import sparse
+from steadytd.mdp import chains, sparse
 
 TOLERANCE = 1e-9  # how far a row of probabilities may be from sum 1
 LARGEST = 1e100  # of a reward, feature, start weight or interest: squares must stay finite
@@ -81,8 +81,16 @@ def coverage(pi: Floats, mu: Floats) -> None:
         )
 
 
-def transitions(P: ArrayLike) -> Floats:
-    """P[s, a, s'], every P[s, a] a distribution."""
+def transitions(P: Any) -> Any:
+    """P[s, a, s'], every P[s, a] a distribution; or a tuple of sparse matrices, one per action."""
+    if chains.is_per_action(P):
+        found = tuple(sparse.stored(one, f"P[{a}]") for a, one in enumerate(P))
+        for a, one in enumerate(found):
+            shape(f"P[{a}]", one, (found[0].shape[0],) * 2, "[s, s']")
+            if one.nnz:
+                between(f"P[{a}].data", array(f"P[{a}].data", one.data), 0.0, 1.0)
+            distributions(f"P[{a}]", np.asarray(one.sum(axis=1))[:, None])
+        return found
     values = array("P", P, 3)
     return probabilities("P", values, (*values.shape[:2], values.shape[0]), "[s, a, s']")
 
@@ -99,9 +107,22 @@ def probabilities(
     return frozen(result)
 
 
-def rewards(values: ArrayLike, K: tuple[int, ...], S: int, A: int) -> Floats:
-    """Rewards [.., s, a, s'] from a number, [s, a] or [s, a, s'], with or without policies."""
+def rewards(
+    values: ArrayLike, K: tuple[int, ...], S: int, A: int, *, sparse: bool = False
+) -> Floats:
+    """Rewards [.., s, a, s'] from a number, [s, a] or [s, a, s'], with or without policies.
+
+    [s, a] where P is sparse.
+    """
     result = array("r", values)
+    if sparse:
+        if result.shape not in {(), (S, A)}:
+            raise InputError(
+                f"r must be a number or have shape {(S, A)} for [s, a], since P is sparse, got "
+                f"{result.shape}."
+            )
+        between("r", result, -LARGEST, LARGEST)
+        return frozen(np.broadcast_to(result, (S, A)))
     if result.shape not in {(), (S, A), (S, A, S), (*K, S, A, S)}:
         raise InputError(
             f"r must have shape {(S, A, S)} for [s, a, s'] or {(S, A)} for [s, a]"
@@ -113,9 +134,19 @@ def rewards(values: ArrayLike, K: tuple[int, ...], S: int, A: int) -> Floats:
     return frozen(np.broadcast_to(result, (*K, S, A, S)))
 
 
-def discounts(values: ArrayLike, K: tuple[int, ...], S: int, A: int) -> Floats:
-    """Discounts as given: a number, [s'] or [s, a, s'], the arrays with or without policies."""
+def discounts(
+    values: ArrayLike, K: tuple[int, ...], S: int, A: int, *, sparse: bool = False
+) -> Floats:
+    """Discounts as given: a number, [s'] or [s, a, s'], the arrays with or without policies.
+
+    A number or [s'] where P is sparse.
+    """
     result = array("gamma", values)
+    if sparse and result.shape not in {(), (S,)}:
+        raise InputError(
+            f"gamma must be a number or have shape {(S,)} for [s'], since P is sparse, got "
+            f"{result.shape}."
+        )
     if result.shape not in {(), (S,), (S, A, S), (*K, S), (*K, S, A, S)}:
         raise InputError(
             f"gamma must be a number, or have shape {(S,)} for [s'] or {(S, A, S)} for [s, a, s']"
@@ -229,6 +260,16 @@ def active(values: ArrayLike | None, K: tuple[int, ...], S: int) -> Bools:
         which = f" of policy {_place(idle)[0]}" if result.ndim == 2 else ""
         raise InputError(f"active{which} has no true entry, so nothing would be learned; give one.")
     return frozen(np.broadcast_to(result == 1.0, (*K, S)), np.bool_)
+
+
+def all_active(active: Bools) -> None:
+    """Every state is active, as it must be where P is sparse."""
+    if not active.all():
+        place = _place(~active)
+        raise InputError(
+            f"active{list(place)} must be true, since P is sparse; leave `active` out, or give P "
+            "as one array [s, a, s']."
+        )
 
 
 def ends_where_inactive(active: Bools, P: Floats, mu: Floats, gamma: Floats) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats, frozen
+from steadytd.base.arrays import Bools, Floats, Longs, frozen
 from steadytd.base.errors import InputError
+from steadytd.mdp import chains
 from steadytd.mdp.cached import cached
 from steadytd.mdp.scales import RowSpace, column_lengths, power_of_two
 from steadytd.mdp.sparse import dense
@@ -43,9 +44,12 @@ class Moments:
 
     With `average_reward` all discounts are 1, and values are differential: rewards are counted less
     `rate`, and the mean of v_pi under d is 0.
+
+    `P` may be one sparse matrix [s, s'] per action. Then `r` and `gamma` are views [s, a, s'] of
+    smaller arrays, what follows from P is found by iteration, and `accuracy` says how exactly.
     """
 
-    P: Floats
+    P: Any  # [s, a, s'], an array or one sparse matrix per action
     mu: Floats
     pi: Floats
     r: Floats
@@ -55,6 +59,7 @@ class Moments:
     interest: Floats
     active: Bools | None = None  # None: everywhere
     average_reward: bool = False
+    accuracy: dict[str, float] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -101,30 +106,73 @@ class Moments:
         peaks = np.maximum(self.pi, self.mu)[self._taken]
         return float(peaks.min()), float(peaks.max())
 
+    @property
+    def sparse(self) -> bool:
+        """Whether P is one sparse matrix per action."""
+        return not isinstance(self.P, np.ndarray)
+
+    def require_array(self, what: str) -> None:
+        """Complain where P is sparse."""
+        if self.sparse:
+            raise InputError(
+                f"{what} needs a matrix of all pairs of {len(self.d):,} states; give P as one "
+                "array [s, a, s'], or leave this out."
+            )
+
+    def transitions(self, states: Floats) -> tuple[Longs, Longs, Longs, Floats]:
+        """s, a, s' and p(s'|s, a) of what mu can do in the states of positive weight."""
+        if self.sparse:
+            return chains.listed(self.P, states[:, None] * self.mu)
+        s, a, t = np.nonzero(states[:, None, None] * self.mu[:, :, None] * self.P)
+        return s, a, t, self.P[s, a, t]
+
     @cached_property
-    def P_gamma(self) -> Floats:
-        """sum_a pi(a|s) p(s'|s, a) gamma(s, a, s')."""
+    def onwards(self) -> Any:
+        """sum_a pi(a|s) p(s'|s, a) gamma(s, a, s'), an array or sparse."""
         return self.flow(self.pi)
 
-    def flow(self, weight: Floats) -> Floats:
-        """sum_a weight(s, a) p(s'|s, a) gamma(s, a, s'): P_gamma for another weight than pi."""
-        return np.asarray(np.einsum("sa,sat,sat->st", weight, self.P, self.gamma))
+    @property
+    def P_gamma(self) -> Floats:
+        """`onwards` as an array."""
+        self.require_array("P_gamma")
+        return np.asarray(self.onwards)
+
+    def flow(self, weight: Floats, gamma: Any = None) -> Any:
+        """sum_a weight(s, a) p(s'|s, a) gamma(s, a, s'): `onwards` for another weight than pi.
+
+        `gamma` may be another function of the transition.
+        """
+        gamma = self.gamma if gamma is None else gamma
+        if self.sparse:
+            return chains.flow(self.P, weight, gamma[0, 0])
+        return np.asarray(np.einsum("sa,sat,sat->st", weight, self.P, gamma))
 
     @cached_property
     def P_pi(self) -> Floats:
         """sum_a pi(a|s) p(s'|s, a), without discounts."""
+        self.require_array("P_pi")
         return np.asarray(np.einsum("sa,sat->st", self.pi, self.P))
+
+    def settled(self, Q: Any, x: Floats, name: str) -> Floats:
+        """(I - Q)^-1 x; of a sparse Q with the largest bound of its error as `accuracy[name]`."""
+        if isinstance(Q, np.ndarray):
+            return np.asarray(np.linalg.solve(np.eye(len(Q)) - Q, x))
+        found = chains.settled(Q, x)
+        self.accuracy[name] = max(found.error, self.accuracy.get(name, 0.0))
+        return np.asarray(found.value)
 
     @cached_property
     def r_pi(self) -> Floats:
         """The expected reward of a step under the target policy."""
+        if self.sparse:
+            return np.asarray((self.pi * self.r[:, :, 0]).sum(axis=1))
         return np.asarray(np.einsum("sa,sat,sat->s", self.pi, self.P, self.r))
 
     @cached_property
     def reward_size(self) -> float:
         """The largest mean reward of a state, or what rounding leaves of rewards that cancel."""
-        largest = float(np.abs(self.r_pi).max())
-        return max(largest, CANCELLED * float(np.abs(self.r).max()))
+        rewards = self.r[:, :, 0] if self.sparse else self.r
+        return max(float(np.abs(self.r_pi).max()), CANCELLED * float(np.abs(rewards).max()))
 
     @cached_property
     def d_pi(self) -> Floats:
@@ -146,15 +194,17 @@ class Moments:
         if self.average_reward:
             system = np.eye(len(self.d)) - self.P_pi + self.d
             return np.asarray(np.linalg.solve(system, self.r_pi - self.rate))
-        system = np.eye(len(self.r_pi)) - self.P_gamma
-        largest = 1.0 - 1e-12
-        # the largest row sum bounds the spectral radius, and is much cheaper
-        if self.P_gamma.sum(axis=1).max() >= largest and _spectral_radius(self.P_gamma) >= largest:
-            raise InputError(
-                "the target policy's values are not finite: with these discounts an episode under "
-                "pi need not end; use gamma < 1, or discount 0 where an episode ends."
-            )
-        return np.asarray(np.linalg.solve(system, self.r_pi))
+        why = (
+            ": with these discounts an episode under pi need not end; use gamma < 1, or discount 0 "
+            "where an episode ends."
+        )
+        self._require_ends(self.onwards, "the target policy's values are", why)
+        return self.settled(self.onwards, self.r_pi, "v_pi")
+
+    def _require_ends(self, Q: Any, what: str, why: str) -> None:
+        """Complain unless the powers of Q go to 0."""
+        if not (chains.ends(Q) if self.sparse else _ends(Q)):
+            raise InputError(f"{what} not finite{why}")
 
     @cached_property
     def compared(self) -> Floats:
@@ -219,33 +269,60 @@ class Moments:
         return np.asarray(np.linalg.lstsq(M / np.outer(s, s), g / s)[0] / s)
 
     @cached_property
-    def T(self) -> Floats:
+    def T(self) -> Any:
         """D^1/2 P_gamma D^-1/2 on the visited states."""
         root = np.sqrt(self.d[self.visited])
-        inner = self.P_gamma[np.ix_(self.visited, self.visited)]
+        inner = self.onwards
+        if not self.visited.all():
+            inner = inner[np.ix_(self.visited, self.visited)]
+        if self.sparse:
+            from scipy.sparse import diags_array
+
+            return diags_array(root) @ inner @ diags_array(1.0 / root)
         return np.asarray(root[:, None] * inner / root)
 
     @cached_property
     def operator_norm(self) -> float:
         """||P_gamma||_D = ||T||: by how much a step under pi can stretch a value function."""
+        if self.sparse:
+            return float(np.sqrt(self._largest(self.T.T @ self.T, "operator_norm")))
         return float(np.linalg.norm(self.T, 2))
+
+    @cached_property
+    def numerical_range(self) -> float:
+        """The largest v'D P_gamma v of a value function v with v'D v = 1."""
+        symmetric = (self.T + self.T.T) / 2.0
+        if self.sparse:
+            return self._largest(symmetric, "numerical_range")
+        return float(np.linalg.eigvalsh(symmetric)[-1])
+
+    def _largest(self, symmetric: Any, name: str) -> float:
+        found = chains.largest_eigenvalue(symmetric, np.sqrt(self.d[self.visited]))
+        self.accuracy[name] = found.error
+        return float(found.value)
+
+    @property
+    def radius(self) -> float:
+        """The spectral radius of P_gamma."""
+        if self.sparse:
+            return chains.spectral_radius(self.onwards)
+        return float(np.abs(np.linalg.eigvals(self.onwards)).max())
 
     @property
     def gamma_max(self) -> float:
         """The largest discount of a transition that mu can make."""
-        possible = (self.d[:, None] * self.mu)[:, :, None] * self.P > 0.0
-        return float(self.gamma[possible].max())
+        s, a, t, _ = self.transitions(self.d)
+        return float(self.gamma[s, a, t].max())
 
-    def resolvent(self, lam: float, scale: float = 1.0) -> Floats:
-        """(I - lam scale P_gamma)^-1: what a trace with decay lam collects along the way."""
-        identity = np.eye(len(self.d))
+    def collected(self, x: Floats, lam: float, scale: float = 1.0) -> Floats:
+        """(I - lam scale P_gamma)^-1 x: what a trace with decay lam collects along the way."""
         if lam == 0.0:
-            return identity
+            return x
         if self.average_reward and lam * scale >= 1.0 - 1e-12:
             raise InputError(
                 f"the mean of a trace is not finite at lam = {lam:g} without discount; use lam < 1."
             )
-        return np.asarray(np.linalg.inv(identity - lam * scale * self.P_gamma))
+        return self.settled(lam * scale * self.onwards, x, f"collected({lam:g})")
 
     @cached_property
     def G(self) -> Floats:
@@ -256,16 +333,20 @@ class Moments:
         """Phi' D inner Phi."""
         return np.asarray(self.Phi.T @ (self.d[:, None] * inner) @ self.Phi)
 
+    @cached_property
+    def ahead(self) -> Floats:
+        """P_gamma Phi."""
+        return np.asarray(self.onwards @ self.Phi)
+
     @cached(4)
     def A(self, lam: float = 0.0) -> Floats:
         """Phi' D (I - lam P_gamma)^-1 (I - P_gamma) Phi, read-only."""
-        step = np.eye(len(self.d)) - self.P_gamma
-        return frozen(self.weighted(step if lam == 0.0 else self.resolvent(lam) @ step))
+        step = self.collected(self.Phi - self.ahead, lam)
+        return frozen((self.Phi * self.d[:, None]).T @ step)
 
     def b(self, lam: float = 0.0) -> Floats:
         """Phi' D (I - lam P_gamma)^-1 r_pi."""
-        collected = self.r_pi if lam == 0.0 else self.resolvent(lam) @ self.r_pi
-        return np.asarray(self.Phi.T @ (self.d * collected))
+        return np.asarray(self.Phi.T @ (self.d * self.collected(self.r_pi, lam)))
 
     def B(self, lam: float = 0.0) -> Floats:
         """(1 - lam) E[z x_next' gamma_next] transposed: the matrix of the gradient correction.
@@ -278,22 +359,15 @@ class Moments:
     @cached_property
     def follow_on(self) -> Floats:
         """f = (I - P_gamma')^-1 (d i): the mean of ETD's follow-on trace times d."""
-        return self._follow_on(self.P_gamma)
+        return self.settled(self.onwards.T, self.d * self.interest, "follow_on")
 
     def follow_on_at(self, beta: float) -> Floats:
         """f = (I - beta P')^-1 (d i), where transitions that end an episode are left out of P."""
-        decay = beta * np.einsum("sa,sat,sat->st", self.pi, self.P, self.gamma > 0.0)
-        largest = 1.0 - 1e-12
-        if decay.sum(axis=1).max() >= largest and _spectral_radius(decay) >= largest:
-            raise InputError(
-                f"the mean of the follow-on trace is not finite at beta = {beta:g}: under pi "
-                "episodes do not end; use beta < 1."
-            )
-        return self._follow_on(decay)
-
-    def _follow_on(self, decay: Floats) -> Floats:
-        system = np.eye(len(self.d)) - decay.T
-        return np.asarray(np.linalg.solve(system, self.d * self.interest))
+        ends = self.gamma[:1, :1] if self.sparse else self.gamma
+        decay = beta * self.flow(self.pi, ends > 0.0)
+        where = f" at beta = {beta:g}: under pi episodes do not end; use beta < 1."
+        self._require_ends(decay, "the mean of the follow-on trace is", where)
+        return self.settled(decay.T, self.d * self.interest, f"follow_on({beta:g})")
 
     def emphatic(self, emphasis: Floats, lam: float, scale: float = 1.0) -> Expectation:
         """TD(lam)'s mean update with another weight of the states in place of d.
@@ -301,10 +375,8 @@ class Moments:
         M = Phi' diag(e) (I - lam s P_gamma)^-1 (I - s P_gamma) Phi / s, with s = `scale`.
         """
         weighted = np.ascontiguousarray((self.Phi * emphasis[:, None]).T)
-        if lam > 0.0:
-            weighted = weighted @ self.resolvent(lam, scale)
-        M = weighted @ (self.Phi / scale - self.P_gamma @ self.Phi)
-        return Expectation(M=M, g=weighted @ self.r_pi)
+        M = weighted @ self.collected(self.Phi / scale - self.ahead, lam, scale)
+        return Expectation(M=M, g=weighted @ self.collected(self.r_pi, lam, scale))
 
     def direct(self, mean: Expectation) -> Expectation:
         """The mean update of a solver that goes to the end of `mean` at once: P (w* - w).
@@ -322,12 +394,12 @@ class Moments:
 
         M = Phi' D (I - Q)^-1 (I - P_gamma) Phi with Q = flow(weight).
         """
-        identity = np.eye(len(self.d))
-        collected = (self.Phi * self.d[:, None]).T @ np.linalg.inv(identity - self.flow(weight))
-        return Expectation(
-            M=collected @ (self.Phi - self.P_gamma @ self.Phi), g=collected @ self.r_pi
-        )
+        Q, weighted = self.flow(weight), (self.Phi * self.d[:, None]).T
+        M = weighted @ self.settled(Q, self.Phi - self.ahead, "cut")
+        return Expectation(M=M, g=weighted @ self.settled(Q, self.r_pi, "cut"))
 
 
-def _spectral_radius(matrix: Floats) -> float:
-    return float(np.abs(np.linalg.eigvals(matrix)).max())
+def _ends(Q: Floats) -> bool:
+    """Whether the powers of Q go to 0: its largest row sum bounds the radius, and is cheaper."""
+    largest = 1.0 - chains.ENDS
+    return bool(Q.sum(axis=1).max() < largest or np.abs(np.linalg.eigvals(Q)).max() < largest)

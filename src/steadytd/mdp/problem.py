@@ -13,7 +13,7 @@ from steadytd.base.arrays import Bools, Floats, Longs, frozen
 from steadytd.base.display import InNotebooks
 from steadytd.base.errors import InputError, visible
 from steadytd.base.files import reading_arrays, write_arrays
-from steadytd.mdp import checks
+from steadytd.mdp import chains, checks
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.sparse import PARTS, from_parts, is_sparse, parts, values_of
 from steadytd.mdp.stationary import stationary_distribution
@@ -28,7 +28,7 @@ class Problem(InNotebooks):
     """Evaluate the policy `pi` from a stream made by the policy `mu`, with features `Phi`.
 
     ========== ======================= ====================================================
-    `P`        [s, a, s']              transition probabilities
+    `P`        [s, a, s']              transition probabilities; or see below, sparse
     `r`        [s, a, s'] or [s, a]    rewards
     `gamma`    number, [s'], [s,a,s']  discount of a transition; 0 where an episode ends
     `mu`, `pi` [s, a]                  behaviour and target policy
@@ -53,6 +53,10 @@ class Problem(InNotebooks):
     return reaches past the active states; `v_pi` elsewhere solves the same equation, but nothing
     depends on it.
 
+    Of a large problem `P` is a list with one SciPy sparse matrix [s, s'] per action, `r` a number
+    or [s, a], `gamma` a number or [s'], and all states are active. No matrix of all pairs of states
+    is made: `st.certify` finds by iteration what it needs, and says how exactly (`docs/theory.md`).
+
     Everything is checked, copied and read-only. Bad input raises `InputError`. A sparse `Phi` stays
     sparse in a run, whatever the number of features; exact answers (`certify`) need dense matrices
     [k, k], and are refused where these do not fit into memory.
@@ -61,7 +65,7 @@ class Problem(InNotebooks):
     name: str
     summary: str
     doc: str
-    P: Floats
+    P: Any  # Floats, or a tuple of SciPy sparse arrays
     r: Floats
     gamma: float | Floats
     mu: Floats
@@ -77,7 +81,7 @@ class Problem(InNotebooks):
         self,
         *,
         name: str,
-        P: ArrayLike,
+        P: Any,
         r: ArrayLike,
         gamma: ArrayLike,
         mu: ArrayLike,
@@ -94,22 +98,26 @@ class Problem(InNotebooks):
         given = vars(self)
         given.update(name=str(name), summary=summary or doc.partition("\n")[0], doc=doc)
         given["P"] = checks.transitions(P)
-        S, A = self.P.shape[:2]
+        S, A = (self.P[0].shape[0], len(self.P)) if self.sparse else self.P.shape[:2]
         given["mu"] = checks.probabilities("mu", mu, (S, A), "[s, a]")
         given["pi"] = checks.probabilities("pi", pi, (S, A), "[s, a]", several=True)
         checks.coverage(self.pi, self.mu)
         K = self.pi.shape[:-2]
-        given["r"] = checks.rewards(r, K, S, A)
-        discount = checks.discounts(gamma, K, S, A)
+        given["r"] = checks.rewards(r, K, S, A, sparse=self.sparse)
+        discount = checks.discounts(gamma, K, S, A, sparse=self.sparse)
         given["gamma"] = float(discount) if discount.ndim == 0 else discount
         given["Phi"] = checks.features(Phi, S)
         given["w0"] = checks.start_weights(w0, self.n_features)
         given["interest"] = checks.interest(interest, K, S)
         given["active"] = checks.active(active, K, S)
-        checks.ends_where_inactive(self.active, self.P, self.mu, self._discounts)
+        if self.sparse:
+            checks.all_active(self.active)
+        else:
+            checks.ends_where_inactive(self.active, self.P, self.mu, self._discounts)
         given["average_reward"] = bool(average_reward)
         if self.average_reward:
             checks.undiscounted(discount, self.interest)
+            self.moments().require_array("average_reward")
             _ = self.rate  # the target policy's chain has one
         start = self.d_mu if start is None else start
         given["start"] = checks.probabilities("start", start, (S,), "[s]")
@@ -121,6 +129,7 @@ class Problem(InNotebooks):
         """Every array; the texts are for readers."""
         later = LATER if self.average_reward else LATER[:1]
         found = {name: getattr(self, name) for name in (*ARRAYS, *later)}
+        found |= {"P": [parts(one) for one in self.P]} if self.sparse else {}
         return found | ({"Phi": parts(self.Phi)} if is_sparse(self.Phi) else {})
 
     def __repr__(self) -> str:
@@ -128,14 +137,19 @@ class Problem(InNotebooks):
         return visible(f"<problem {self.name}: {size}>")
 
     @property
+    def sparse(self) -> bool:
+        """Whether P is one sparse matrix per action."""
+        return isinstance(self.P, tuple)
+
+    @property
     def n_states(self) -> int:
         """Number of states."""
-        return int(self.P.shape[0])
+        return int(self.mu.shape[0])
 
     @property
     def n_actions(self) -> int:
         """Number of actions."""
-        return int(self.P.shape[1])
+        return int(self.mu.shape[1])
 
     @property
     def n_features(self) -> int:
@@ -167,9 +181,22 @@ class Problem(InNotebooks):
         return s, s_next
 
     @cached_property
+    def chain(self) -> Any:
+        """The behaviour policy's chain [s, s'], an array or sparse."""
+        if self.sparse:
+            return chains.flow(self.P, self.mu)
+        return np.einsum("sa,sat->st", self.mu, self.P)
+
+    @cached_property
     def d_mu(self) -> Floats:
         """The stationary distribution of the behaviour policy's chain."""
-        return frozen(stationary_distribution(np.einsum("sa,sat->st", self.mu, self.P)))
+        return frozen(self._stationary.value)
+
+    @cached_property
+    def _stationary(self) -> chains.Solution:
+        if self.sparse:
+            return chains.stationary(self.chain)
+        return chains.Solution(stationary_distribution(self.chain), 0.0)
 
     def moments(self, policy: int = 0) -> Moments:
         """The exact matrices of one target policy: P_gamma, r_pi, A, b, G and their kin."""
@@ -184,15 +211,19 @@ class Problem(InNotebooks):
 
     @property
     def _discounts(self) -> Floats:
-        return checks.per_transition(np.asarray(self.gamma), self.r.shape)
+        full = (self.n_states, self.n_actions, self.n_states)
+        full = full if self.sparse else self.r.shape
+        return checks.per_transition(np.asarray(self.gamma), full)
 
     def active_in(self, policy: int = 0) -> Bools:
         """In which states, [s], the learner of one target policy updates."""
         return self.active[policy] if self.pi.ndim == 3 else self.active
 
     def _make_moments(self, policy: int) -> Moments:
-        several = self.pi.ndim == 3
-        gamma = self._discounts
+        several, own = self.pi.ndim == 3, self.pi.ndim == 3 and not self.sparse
+        gamma, r = self._discounts, self.r
+        if self.sparse:
+            r = np.broadcast_to(r[:, :, None], gamma.shape)
         active = self.active_in(policy)
         return Moments(
             P=self.P,
@@ -201,10 +232,11 @@ class Problem(InNotebooks):
             d=self.d_mu * active,
             active=active,
             pi=self.pi[policy] if several else self.pi,
-            r=self.r[policy] if several else self.r,
-            gamma=gamma[policy] if several else gamma,
+            r=r[policy] if own else r,
+            gamma=gamma[policy] if own else gamma,
             interest=self.interest[policy] if several else self.interest,
             average_reward=self.average_reward,
+            accuracy={"d_mu": self._stationary.error} if self.sparse else {},
         )
 
     @cached_property
@@ -249,9 +281,13 @@ class Problem(InNotebooks):
         """The arrays of a saved file, by name."""
         keys = [*TEXTS, *ARRAYS, *LATER]
         sparse = {}
+        if self.sparse:
+            keys.remove("P")
+            each = enumerate(map(parts, self.P))
+            sparse = {f"P_{a}_{name}": part for a, one in each for name, part in one.items()}
         if is_sparse(self.Phi):
             keys.remove("Phi")
-            sparse = {f"Phi_{name}": part for name, part in parts(self.Phi).items()}
+            sparse |= {f"Phi_{name}": part for name, part in parts(self.Phi).items()}
         arrays = {key: np.array(getattr(self, key)) for key in keys}
         return {"format": np.array(FORMAT), **arrays, **sparse}
 
@@ -284,9 +320,12 @@ def load_problem(path: str | Path) -> Problem:
     """Read a problem that `Problem.save` wrote, and check it as if it were new."""
     source = Path(path)
     with reading_arrays(source, "problem") as file:
-        content = {key: file[key] for key in file.files}
+        content: dict[str, Any] = {key: file[key] for key in file.files}
     if "Phi_data" in content:
-        content["Phi"] = _sparse_features(source, content)
+        content["Phi"] = _sparse_matrix(source, content, "Phi")
+    if "P_0_data" in content:
+        actions = range(sum(key.startswith("P_") and key.endswith("_data") for key in content))
+        content["P"] = [_sparse_matrix(source, content, f"P_{a}") for a in actions]
     missing = [key for key in ("name", "format", *ARRAYS) if key not in content]
     if missing:
         raise InputError(f"'{source}' is not a saved problem: it lacks {', '.join(missing)}.")
@@ -300,13 +339,13 @@ def load_problem(path: str | Path) -> Problem:
     return Problem(**texts, **arrays)
 
 
-def _sparse_features(source: Path, content: dict[str, NDArray[Any]]) -> Any:
-    """The sparse features of a saved file."""
+def _sparse_matrix(source: Path, content: dict[str, Any], key: str) -> Any:
+    """A sparse matrix of a saved file."""
     try:
-        found = from_parts(*(content[f"Phi_{name}"] for name in PARTS))
+        found = from_parts(*(content[f"{key}_{name}"] for name in PARTS))
         found.check_format(full_check=True)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"'{source}' holds no sparse features that fit together ({error})."
+            f"'{source}' holds no sparse {key} whose parts fit together ({error})."
         ) from None
     return found

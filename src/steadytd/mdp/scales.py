@@ -64,17 +64,18 @@ class RowSpace(NamedTuple):
         """
         import scipy.linalg
 
-        lengths = column_lengths(Phi)
+        small = tall_triangle(Phi)  # has the same singular values and row space
+        lengths = column_lengths(small)
         nonzero = lengths > 0.0
-        unit = Phi[:, nonzero] / lengths[nonzero]
         if not nonzero.any():
             return RowSpace(np.zeros((Phi.shape[1], 0)), np.ones(0), None, 1.0)
-        spread = scipy.linalg.svdvals(unit)
+        spread = scipy.linalg.svdvals(small[:, nonzero] / lengths[nonzero])
         rank = int((spread > spread[0] * np.finfo(float).eps * max(Phi.shape)).sum())
         condition = float(spread[0] / spread[rank - 1])
-        left, s, _ = scipy.linalg.svd(Phi.T, full_matrices=False)
+        left, s, _ = scipy.linalg.svd(small.T, full_matrices=False)
         if s[rank - 1] >= PLAIN * s[0] and 1.0 / MODERATE <= s[0] <= MODERATE:
             return RowSpace(np.asarray(left[:, :rank]), np.ones(rank), None, condition)
+        unit = Phi[:, nonzero] / lengths[nonzero]
         Q_1, R, order = scipy.linalg.qr(unit, mode="economic", pivoting=True)
         rows = np.zeros((Phi.shape[1], rank))
         rows[np.flatnonzero(nonzero)[order]] = R[:rank].T * lengths[nonzero][order, None]
@@ -84,6 +85,20 @@ class RowSpace(NamedTuple):
         Q[by_size] = basis
         values = Q_1[:, :rank][:, pivots] @ T.T
         return RowSpace(Q, power_of_two(column_lengths(values)), values, condition)
+
+
+def tall_triangle(matrix: Floats, rows: int = 4096) -> Floats:
+    """R with R'R = matrix' matrix, without squaring: for every w, |R w| = |matrix w|.
+
+    A matrix of no more than so many rows is its own; of others blocks of rows are decomposed one
+    after the other.
+    """
+    if len(matrix) <= max(rows, matrix.shape[1]):
+        return matrix
+    R = matrix[:0]
+    for begin in range(0, len(matrix), rows):
+        R = np.asarray(np.linalg.qr(np.vstack([R, matrix[begin : begin + rows]]), mode="r"))
+    return R
 
 
 def column_lengths(matrix: Floats) -> Floats:

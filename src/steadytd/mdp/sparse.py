@@ -24,16 +24,16 @@ def is_sparse(values: object) -> bool:
     return hasattr(values, "tocsr") and hasattr(values, "nnz")
 
 
-def stored(values: Any) -> Any:
+def stored(values: Any, name: str = "Phi") -> Any:
     """A read-only copy in rows of sorted columns, without zeros or duplicates."""
     from scipy.sparse import csr_array
 
     if values.ndim != 2:
-        raise InputError(f"Phi must have 2 dimensions, got shape {values.shape}.")
+        raise InputError(f"{name} must have 2 dimensions, got shape {values.shape}.")
     try:
         found = csr_array(values, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:
-        raise InputError(f"Phi must be an array of numbers ({error}).") from None
+        raise InputError(f"{name} must be an array of numbers ({error}).") from None
     found.sum_duplicates()
     found.eliminate_zeros()
     return from_parts(found.indptr, found.indices, found.data, found.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,14 @@ def stationary_distribution(P: Floats, policy: str = "behaviour") -> Floats:
     >>> stationary_distribution(np.array([[0.0, 1.0], [1.0, 0.0]]))
     array([0.5, 0.5])
     """
-    classes = closed_classes(P)
+    (states,) = require_one_class(closed_classes(P), policy)
+    d = np.zeros(len(P))
+    d[states] = _gth(P[np.ix_(states, states)])
+    return d
+
+
+def require_one_class(classes: list[Longs], policy: str = "behaviour") -> list[Longs]:
+    """The closed classes of a policy's chain, if there is only one."""
     if len(classes) > 1:
         some = ", ".join(str([int(s) for s in c[:6]]) for c in classes[:3])
         raise InputError(
@@ -31,29 +38,28 @@ def stationary_distribution(P: Floats, policy: str = "behaviour") -> Floats:
             "so its stationary distribution is not unique; connect them, or leave out the states "
             "that the start does not reach."
         )
-    d = np.zeros(len(P))
-    d[classes[0]] = _gth(P[np.ix_(classes[0], classes[0])])
-    return d
+    return classes
 
 
-def chain_period(P: Floats, start: int) -> int:
+def chain_period(P: Any, start: int) -> int:
     """The period of the closed class of a recurrent state (1: aperiodic).
 
     >>> chain_period(np.array([[0.0, 1.0], [1.0, 0.0]]), 0)
     2
     """
-    depth, queue, period = {start: 0}, [start], 0
-    for s in queue:
-        for t in np.flatnonzero(P[s] > 0.0).tolist():
-            if t not in depth:
-                depth[t] = depth[s] + 1
-                queue.append(t)
-            else:
-                period = math.gcd(period, depth[s] + 1 - depth[t])
-    return period
+    from scipy.sparse.csgraph import breadth_first_order
+
+    order, before = breadth_first_order(P > 0.0, start)
+    depth = np.full(len(before), -1)
+    depth[start] = 0
+    for s in order[1:]:
+        depth[s] = depth[before[s]] + 1
+    s, t = (P > 0.0).nonzero()
+    inside = depth[s] >= 0
+    return int(np.gcd.reduce(depth[s][inside] + 1 - depth[t][inside]))
 
 
-def closed_classes(P: Floats) -> list[Longs]:
+def closed_classes(P: Any) -> list[Longs]:
     """The closed communicating classes: sets of states that lead to each other and nowhere else.
 
     In the order of their first states.
@@ -61,7 +67,7 @@ def closed_classes(P: Floats) -> list[Longs]:
     from scipy.sparse.csgraph import connected_components
 
     label: Ints = connected_components(P > 0.0, directed=True, connection="strong")[1]
-    source, destination = np.nonzero(P > 0.0)
+    source, destination = (P > 0.0).nonzero()
     leaving = np.unique(label[source[label[source] != label[destination]]])
     closed = np.setdiff1d(np.unique(label), leaving)
     found = [np.flatnonzero(label == c) for c in closed]

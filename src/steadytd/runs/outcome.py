@@ -134,7 +134,7 @@ def _filling(problem: Task, learner: Learner, policy: int) -> int:
         return max(learner.windows) - 1
     if not (learner.traced or learner.law.remembered):
         return 0
-    r = float(np.abs(np.linalg.eigvals(problem.moments(policy).P_gamma)).max())
+    r = problem.moments(policy).radius
     r *= 1.0 if learner.law.remembered else float(learner.values.get(learner.law.trace_param, 1.0))
     return int(np.ceil(r / (1.0 - r))) if r < 1.0 else 0
 

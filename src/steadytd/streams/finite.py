@@ -23,9 +23,9 @@ class FiniteStream:
 
     def __init__(self, task: Task) -> None:
         problem = task.base
-        probability = problem.mu[:, :, None] * problem.P
-        self.s, self.a, self.s_next = np.nonzero(probability)
-        self.probability = probability[self.s, self.a, self.s_next]
+        m = problem.moments()
+        self.s, self.a, self.s_next, p = m.transitions(np.ones(problem.n_states))
+        self.probability = problem.mu[self.s, self.a] * p
         self.row_next: Ints = self.s_next.astype(np.int32)
         self.first: Ints = np.searchsorted(self.s, range(problem.n_states + 1)).astype(np.int32)
         self.many = np.diff(self.first).astype(np.float64)

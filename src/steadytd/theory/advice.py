@@ -18,6 +18,7 @@ from steadytd.theory.thresholds import solution
 _TOO_CLOSE = "too close to a pole or to an unstable one."
 NO_BASIS = 1e8  # condition number of the eigenvectors from which on they are no basis
 NEARLY = 1e6  # condition number, with columns of length 1, from which on rounding shows
+BY_ITERATION = ("d_mu", "v_pi", "follow_on", "operator_norm", "numerical_range")
 MATTERS = 0.1  # a reversed mode counts from this share of the value function's norm on
 
 
@@ -35,6 +36,7 @@ def advise(c: Analysis) -> list[Finding]:
         nearly_dependent(c),
         _nearly_defective(c),
         no_coverage(c),
+        _by_iteration(c),
         use,
     ]
     return [finding for finding in found if finding is not None]
@@ -153,9 +155,7 @@ def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
     modes, vectors, _ = pencil.eigen
     if np.linalg.cond(vectors) > NO_BASIS:
         return None
-    wanted = np.linalg.lstsq(
-        np.sqrt(m.d)[:, None] * (m.Phi @ pencil.Q), np.sqrt(m.d) * m.v_pi, rcond=None
-    )[0]
+    wanted = c.best_fit
     reached = solution(pencil.A(eta), pencil.b)
     parts = np.linalg.lstsq(vectors, np.stack([wanted, reached], axis=1).astype(complex))[0]
     for mode, vector, (true, learned) in zip(modes, vectors.T, parts, strict=True):
@@ -366,4 +366,24 @@ def no_coverage(c: LearnersOn) -> Finding | None:
         text=f"the behaviour policy does not return to {len(missing)} of {c.problem.n_states} "
         f"states ({shown}): nothing is learned about them, and the error does not count them.",
         numbers={"states": missing.tolist()},
+    )
+
+
+def _by_iteration(c: Analysis) -> Finding | None:
+    """How exactly the numbers are known, and what is not there, where P is sparse."""
+    m = c.moments
+    if not m.sparse:
+        return None
+    _ = m.v_pi, m.follow_on, m.operator_norm, m.numerical_range
+    known = {name: m.accuracy[name] for name in BY_ITERATION}
+    stationary, values, emphasis, *norms = (f"{x:.0e}" for x in known.values())
+    return Finding(
+        "by_iteration",
+        text="P is sparse, and no matrix of all pairs of states was made. Iterations found the "
+        f"stationary distribution d, whose |d P - d| sums to {stationary}, and v_pi, which is off "
+        f"by at most {values} of its largest value. They found the mean of ETD's trace, off by at "
+        f"most {emphasis} of its largest, and two norms of P_gamma, with residuals {norms[0]} and "
+        f"{norms[1]}. Left out are cures, proofs, values of single states, and learners whose "
+        "closed form needs that matrix.",
+        numbers=known,
     )

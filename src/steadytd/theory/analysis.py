@@ -23,6 +23,7 @@ from steadytd.learners import algorithm, law_of, names
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
+from steadytd.mdp.scales import tall_triangle
 from steadytd.theory import dynamics
 from steadytd.theory.almost_sure import AlmostSure, almost_sure
 from steadytd.theory.assumptions import Assumption, check_assumptions
@@ -218,13 +219,21 @@ class Analysis(LearnersOn):
     def projection(self) -> Floats:
         """Pi = Phi (Phi' D Phi)^+ Phi' D: onto the span of Phi in the d_mu norm."""
         m, Q = self.moments, self.pencil.Q
+        m.require_array("the projection")
         weighted = Q.T @ (m.Phi * m.d[:, None]).T
         return np.asarray(m.Phi @ Q @ solution(self.pencil.G, weighted))
+
+    @cached_property
+    def best_fit(self) -> Floats:
+        """y of the projection Phi Q y of v_pi."""
+        m, root = self.moments, np.sqrt(self.moments.d)[:, None]
+        known = tall_triangle(root * np.hstack([m.Phi @ self.pencil.Q, m.v_pi[:, None]]))
+        return np.asarray(np.linalg.lstsq(known[:, :-1], known[:, -1], rcond=None)[0])
 
     def bellman(self, values: ArrayLike, eta: float = 0.0) -> Floats:
         """The perturbed Bellman operator T_eta v = (r_pi + gamma P_pi v) / (1 + eta)."""
         v = np.asarray(values, dtype=np.float64)
-        return np.asarray((self.moments.r_pi + self.moments.P_gamma @ v) / (1.0 + eta))
+        return np.asarray((self.moments.r_pi + self.moments.onwards @ v) / (1.0 + eta))
 
     def contraction(self, eta: float = 0.0) -> dict[str, float]:
         """Moduli of T_eta: in the maximum norm, and in the d_mu norm (there also of Pi T_eta).
@@ -235,7 +244,7 @@ class Analysis(LearnersOn):
         m = self.moments
         active = self.problem.active_in(self.policy)
         return {
-            "maximum": float(m.P_gamma[active].sum(axis=1).max()) / (1.0 + eta),
+            "maximum": float(m.onwards[active].sum(axis=1).max()) / (1.0 + eta),
             "d_mu": m.operator_norm / (1.0 + eta),
         }
 
@@ -288,7 +297,7 @@ class Analysis(LearnersOn):
         if c >= 1.0:
             return float("inf")
         m = self.moments
-        projected = self.projection @ m.v_pi
+        projected = m.Phi @ (self.pencil.Q @ self.best_fit)
         p = float(np.sqrt(m.d @ (projected - m.v_pi) ** 2))
         k = eta / (1.0 + eta) * float(np.sqrt(m.d @ projected**2))
         weights = self.problem.error_weights(self.policy)[m.visited] / m.d[m.visited]
@@ -302,6 +311,7 @@ class Analysis(LearnersOn):
     def path(self, etas: Sequence[float] | Floats) -> pl.DataFrame:
         """One row per penalty: eta, stable, error, error_bound, sensitivity, value of each state.
 
+        Where P is sparse there are no values of states.
         At a pole the error and the values are null; an error bound that does not exist is null.
         """
         import polars as pl
@@ -322,5 +332,7 @@ class Analysis(LearnersOn):
             "error_bound": bound if np.isfinite(bound) else None,
             "sensitivity": None if pole else self.sensitivity(eta),
         }
+        if self.moments.sparse:  # as many columns as there are states
+            return row
         values = enumerate(self.moments.Phi @ w)
         return row | {f"value_{s}": None if pole else float(v) for s, v in values}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
 from steadytd.mdp.moments import Expectation
@@ -32,8 +30,7 @@ class Assumption:
 
 def check_assumptions(problem: Problem, learner: Learner, policy: int = 0) -> list[Assumption]:
     """Theorem 1 of the paper: assumptions 1 to 6 for the iteration of this learner."""
-    chain = np.einsum("sa,sat->st", problem.mu, problem.P)
-    period = chain_period(chain, int(problem.d_mu.argmax()))
+    period = chain_period(problem.chain, int(problem.d_mu.argmax()))
     bounded = not (learner.traced or learner.law.remembered)
     try:
         mean = dynamics.reduced(problem, learner, policy)

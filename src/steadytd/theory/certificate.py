@@ -97,6 +97,7 @@ class Certificate(Verdicts, Analysis):
             "learners": self.learners,
             "path": self.path(etas).to_dicts() if len(etas) else [],
             "advice": [finding.to_dict() for finding in self.findings(cures=cures)],
+            "accuracy": dict(self.moments.accuracy),
         }
         if cures:
             found["cures"] = [t.row for t in self.treatments]

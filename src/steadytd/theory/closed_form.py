@@ -286,10 +286,10 @@ class MeanStep:
         self.law, self.n_features, self.alpha = learner.law, task.n_features, alpha
         m = task.base.moments()
         self.values = {**learner.values, "alpha": alpha}
-        s, a, s_next, facts = Steps.of(m, m.d)
+        s, a, s_next, facts, p = Steps.of(m, m.d)
         row, row_next = task.rows(s, a, s_next, 0)
         self.x, self.x_next = task.table[row], task.table[row_next]
-        frequency = m.d[s] * m.mu[s, a] * m.P[s, a, s_next]
+        frequency = m.d[s] * m.mu[s, a] * p
         self.facts = [named(row) for row in facts]
         # pairs of consecutive transitions; `chance` is that of the first given the second
         self.before, self.now = np.nonzero(s_next[:, None] == s[None, :])

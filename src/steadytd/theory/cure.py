@@ -53,7 +53,7 @@ from steadytd.engine.learner import Learner
 from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
-from steadytd.mdp.scales import ROUNDING, SAME, Complexes, rates_of, slowest, zeroed
+from steadytd.mdp.scales import ROUNDING, SAME, Complexes, rates_of, slowest, tall_triangle, zeroed
 from steadytd.theory.exact import MeanSquare
 from steadytd.theory.thresholds import (
     LARGEST_EXACT,
@@ -117,12 +117,24 @@ class Setting:
         return self.size + self.m.reward_size
 
     @cached_property
-    def squares(self) -> tuple[Floats, Floats]:
+    def measured(self) -> Floats:
+        """The matrix that makes of (w, -1) numbers with the root mean square error of w."""
+        known = np.hstack([self.m.compared, self.m.v_pi[:, None]])
+        return tall_triangle(np.sqrt(self.states)[:, None] * known)
+
+    @cached_property
+    def weighted(self) -> Floats:
+        """The matrix that makes of w numbers with the size of its values."""
+        return tall_triangle(np.sqrt(self.m.d)[:, None] * self.m.compared)
+
+    @cached_property
+    def squares(self) -> tuple[Floats, Any]:
         """E[rho^2 | s], and sum_a pi^2/mu p gamma^2: how squared weights go on to the next step."""
         m = self.m
         squares = np.divide(m.pi**2, m.mu, out=np.zeros_like(m.pi), where=m.mu > 0.0)
-        ahead = np.einsum("sa,sat,sat->st", squares, m.P, m.gamma**2)
-        return squares.sum(axis=1), np.asarray(ahead)
+        return squares.sum(axis=1), m.flow(
+            squares, np.square(m.gamma[:1, :1] if m.sparse else m.gamma)
+        )
 
     @property
     def td_noise(self) -> float:
@@ -131,12 +143,11 @@ class Setting:
 
     def error(self, w: Floats) -> float:
         """The error of weights."""
-        difference = self.m.compared @ w - self.m.v_pi
-        return float(np.sqrt(self.states @ difference**2))
+        return float(np.linalg.norm(self.measured @ np.append(w, -1.0)))
 
     def norm(self, w: Floats) -> float:
         """The size of the values of weights."""
-        return float(np.sqrt(self.m.d @ (self.m.compared @ w) ** 2))
+        return float(np.linalg.norm(self.weighted @ w))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

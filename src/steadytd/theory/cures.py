@@ -166,6 +166,7 @@ def _family(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
 @single_threaded
 def cures_of(problem: Problem, policy: int = 0) -> tuple[Cure, ...]:
     """Every cure on this problem."""
+    problem.moments(policy).require_array("the comparison of cures")
     own = () if problem.average_reward else OWN  # these are about discounted values
     found = *_law_cures(problem, policy), *(make(problem, policy) for make in own)
     for cure in found:

@@ -21,7 +21,16 @@ from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
-from steadytd.mdp.scales import EPS, Complexes, Rates, graded_rates, rates_of, same, scaled_solution
+from steadytd.mdp.scales import (
+    EPS,
+    Complexes,
+    Rates,
+    graded_rates,
+    rates_of,
+    same,
+    scaled_solution,
+    tall_triangle,
+)
 from steadytd.theory.closed_form import closed_form, numbers_of
 
 TINY = 1e-150  # below it a number's square underflows
@@ -182,8 +191,9 @@ def best_error(problem: Task, policy: int = 0) -> float:
     system = root[:, None] * (
         m.compared if m.compact is None else m.compact.compared / m.span.sizes
     )
-    w, *_ = np.linalg.lstsq(system, target, rcond=None)
-    return float(np.linalg.norm(system @ w - target))
+    small = tall_triangle(np.hstack([system, target[:, None]]))
+    w, *_ = np.linalg.lstsq(small[:, :-1], small[:, -1], rcond=None)
+    return float(np.linalg.norm(small[:, :-1] @ w - small[:, -1]))
 
 
 def largest_alpha(problem: Task, learner: Learner, policy: int = 0) -> float:

@@ -74,7 +74,7 @@ class Maps(NamedTuple):
         """Of the transitions from the states of positive weight; these are numbered anew."""
         m, active = problem.moments(policy), problem.active_in(policy)
         basis = learner.law.basis(m.row_space)
-        s, a, t, facts = Steps.of(m, states)
+        s, a, t, facts, p = Steps.of(m, states)
         size = basis.shape[1]
         B, c = np.tile(np.eye(size), (len(s), 1, 1)), np.zeros((len(s), size))
         for e in np.flatnonzero(active[s]):
@@ -82,7 +82,7 @@ class Maps(NamedTuple):
             B[e], c[e] = basis.T @ step @ basis, basis.T @ pushed
         place = np.flatnonzero(states > 0.0)
         s_place, t_place = np.searchsorted(place, s), np.searchsorted(place, t)
-        return Maps(len(place), s_place, t_place, m.mu[s, a] * m.P[s, a, t], B, c)
+        return Maps(len(place), s_place, t_place, m.mu[s, a] * p, B, c)
 
     def recursion(self) -> Floats:
         """The matrix that takes (p, m, lower triangle of S) of all states one step further.

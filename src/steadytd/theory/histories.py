@@ -56,7 +56,7 @@ class Walker:
         self.basis, self.places = law.basis(self.m.row_space), law.places(problem.n_features)
         self.learner = ReferenceLearner(learner.replace(power=0.0), problem.w0)
         self.asked = [name for name in CARRIED if name in law.asked]
-        self.s, self.a, self.t, self.facts = Steps.of(self.m, np.ones(problem.n_states))
+        self.s, self.a, self.t, self.facts, self.p = Steps.of(self.m, np.ones(problem.n_states))
         self.nothing = self.remembered()
         self.size = self.basis.shape[1]
         self.zero: Floats = np.zeros(self.size)
@@ -155,7 +155,7 @@ def _walked(walker: Walker, problem: Problem, most: int) -> Chain | None:
             known = walker.map(e, memory)
             if known is None:
                 return None
-            chance = walker.m.mu[s, walker.a[e]] * walker.m.P[s, walker.a[e], walker.t[e]]
+            chance = walker.m.mu[s, walker.a[e]] * walker.p[e]
             for name, value in zip("stpBc", (own, alike[to], chance, *known), strict=True):
                 found[name].append(value)
     maps = Maps(len(examples), *(np.array(found[name]) for name in "stpBc"))

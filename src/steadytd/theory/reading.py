@@ -37,17 +37,18 @@ class Steps(NamedTuple):
     a: Longs
     s_next: Longs
     facts: Floats
+    p: Floats  # p(s'|s, a)
 
     @staticmethod
     def of(m: Moments, states: Floats) -> Steps:
         """Those from the states whose weight is positive."""
-        s, a, s_next = np.nonzero(states[:, None, None] * m.mu[:, :, None] * m.P)
+        s, a, s_next, p = m.transitions(states)
         pi, mu, (low, high) = m.pi[s, a], m.mu[s, a], m.peaks
         facts = fact_table(
             reward=m.r[s, a, s_next], gamma_next=m.gamma[s, a, s_next], rho=pi / mu, pi=pi, mu=mu,
             interest=m.interest[s], peak_min=low, peak_max=high,
         )  # fmt: skip
-        return Steps(s, a, s_next, facts)
+        return Steps(s, a, s_next, facts, p)
 
 
 def can_be_read(law: Law, values: Mapping[str, Value]) -> bool:
@@ -158,7 +159,8 @@ def derived(law: Law, m: Moments, values: Mapping[str, Value]) -> Expectation:
     For a law whose steps can be read. Transitions with the same facts, as far as the law uses
     them, are read once.
     """
-    s, a, t, facts = Steps.of(m, m.d)
+    m.require_array(f"the closed form of {law.name}, which is read off the law,")
+    s, a, t, facts, p = Steps.of(m, m.d)
     products = m.Phi @ m.Phi.T
     squares = np.stack([products[s, s], products[s, t], products[t, t]], axis=1)
     inner = {n for n, pair in law.products.items() if not set(pair) & set(law.vectors)}
@@ -168,7 +170,7 @@ def derived(law: Law, m: Moments, values: Mapping[str, Value]) -> Expectation:
     for row in rows:
         known = dict(zip((*STEP_FACTS, *SQUARES), row.tolist(), strict=True))
         steps.append(read_step(law, {**values, "alpha": ALPHA}, known, known))
-    often, n, d = m.d[s] * m.mu[s, a] * m.P[s, a, t] / ALPHA, len(m.d), m.n_features
+    often, n, d = m.d[s] * m.mu[s, a] * p / ALPHA, len(m.d), m.n_features
     at, table = {"x": s, "x_next": t, "1": 0 * s}, {"x": m.Phi, "x_next": m.Phi, "1": np.eye(n, 1)}
     place = law.places(d)
     size = len(law.vectors) * d + len(law.scalars)

@@ -74,7 +74,8 @@ def overview(c: LearnersOn) -> list[dict[str, Any]]:
         except InputError:
             row |= {"error": None, "values": None}
         else:
-            row |= {"error": c.error(w), "values": (c.moments.compared @ w).tolist()}
+            values = None if c.moments.sparse else (c.moments.compared @ w).tolist()
+            row |= {"error": c.error(w), "values": values}
             if average:
                 row["rate"] = fixed_rate(c.problem, learner, c.policy)
         rows.append(row)

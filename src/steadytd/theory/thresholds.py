@@ -314,12 +314,11 @@ def bounds(m: Moments) -> dict[str, float]:
     (gamma_max + c_max)/2 - 1, paper max(c_max - 1, 0); and from the policies alone
     gamma_max sqrt(rho_max) - 1.
     """
-    T = m.T
-    columns = (m.d @ m.P_gamma)[m.visited] / m.d[m.visited]
+    columns = (m.d @ m.onwards)[m.visited] / m.d[m.visited]
     largest = float(columns.max())
     gamma = m.gamma_max
     return {
-        "numerical_range": float(np.linalg.eigvalsh((T + T.T) / 2.0)[-1]) - 1.0,
+        "numerical_range": m.numerical_range - 1.0,
         "operator_norm": m.operator_norm - 1.0,
         "sqrt_kappa": float(np.sqrt(gamma * largest)) - 1.0,
         "gershgorin": (gamma + largest) / 2.0 - 1.0,

@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.numbers import require_room
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import Function, arguments, call
 from steadytd.engine.learner import Learner
 from steadytd.mdp.cached import cached
+from steadytd.mdp.chains import spectral_radius
 from steadytd.mdp.problem import Problem
 from steadytd.theory.reading import Steps, clocks_of, memory_parts, trace_parts
 
@@ -152,7 +154,7 @@ class StepPairs:
 
     def __init__(self, problem: Problem, policy: int) -> None:
         m = problem.moments(policy)
-        s, a, t, table = Steps.of(m, m.visited.astype(np.float64))
+        s, a, t, table, p = Steps.of(m, m.visited.astype(np.float64))
         number = s * problem.n_actions + a
         _, actions = np.unique(number, return_index=True)  # one transition for each pair (s, a)
         begin = np.searchsorted(s[actions], t)
@@ -161,7 +163,7 @@ class StepPairs:
         within = np.arange(len(self.first)) - np.repeat(np.cumsum(count) - count, count)
         self.second = np.repeat(begin, count) + within
         self.before, self.after = number[self.first], number[actions][self.second]
-        self.probability = m.P[s, a, t][self.first] * m.mu[s, a][actions][self.second]
+        self.probability = p[self.first] * m.mu[s, a][actions][self.second]
         self.carried = table[:, [STEP_FACTS.index(then) for then in CARRIED.values()]]
         self.own = table[actions]
         self.pairs = problem.n_states * problem.n_actions
@@ -256,14 +258,15 @@ def _kinds(facts: Floats) -> tuple[Floats, Longs]:
 
 def _spectral_radius(K: Any) -> float:
     """Of a sparse matrix without negative entries."""
-    from scipy.sparse.linalg import ArpackError, eigs
+    from scipy.sparse.linalg import ArpackError
 
     if not K.nnz:
         return 0.0
     if K.shape[0] > LARGE:
         try:
-            found = eigs(K, k=1, v0=np.ones(K.shape[0]), return_eigenvectors=False)
-            return float(np.abs(found[0]))
+            return spectral_radius(K)
         except ArpackError:  # such as that of a matrix without cycles
-            pass
+            require_room(
+                f"the variance of {K.shape[0]:,} pairs (s, a)", 16.0 * K.shape[0] ** 2, "use fewer"
+            )
     return float(np.abs(np.linalg.eigvals(K.toarray())).max())

@@ -67,6 +67,7 @@ def dial_etas(c: Certificate, etas: Sequence[float], top: float) -> list[float]:
 
 def dial_stops(c: Certificate, etas: Sequence[float], top: float) -> list[Stop]:
     """What the dial shows at each stop."""
+    c.moments.require_array("a page with the value of every state")
     stops = []
     for row in c.path(dial_etas(c, etas, top)).to_dicts():
         eta, error = row["eta"], row["error"]

@@ -74,6 +74,7 @@ def _fractions(m: Moments, eta: Fraction) -> dict[str, Any]:
             raise InputError(f"a proof needs {name} <= {most}, got {sizes[name]}.")
     if not m.everywhere:
         raise InputError("a proof needs a target policy that is active in every state.")
+    m.require_array("a proof")
     transitions, discounts = m.P[visited][:, :, visited], m.gamma[visited][:, :, visited]
     mu = [_distribution(row, "mu") for row in m.mu[visited]]
     nowhere = [Fraction()] * len(transitions)
