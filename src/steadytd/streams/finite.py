@@ -16,6 +16,7 @@ from steadytd.base.numbers import one_seed
 from steadytd.engine.block import Transitions
 from steadytd.engine.facts import fact_table
 from steadytd.mdp.action_values import Task
+from steadytd.mdp.cached import cached
 
 
 class FiniteStream:
@@ -41,6 +42,12 @@ class FiniteStream:
         self.active = [self._active(task, k) for k in range(problem.n_policies)]
         self.start = np.cumsum(problem.start)
         self.start[np.flatnonzero(problem.start)[-1] :] = 1.0
+
+    @staticmethod
+    @cached(1)
+    def of(task: Task) -> FiniteStream:
+        """The stream of a problem (cached)."""
+        return FiniteStream(task)
 
     def _transitions(self, task: Task, policy: int) -> Transitions:
         m = task.base.moments(policy)

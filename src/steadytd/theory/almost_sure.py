@@ -91,7 +91,7 @@ class Product:
     """The product of a learner's steps along one stream, scaled back to length 1 now and then."""
 
     def __init__(self, problem: Problem, learner: Learner, policy: int) -> None:
-        self.stream = FiniteStream(problem)
+        self.stream = FiniteStream.of(problem)
         row, row_next, facts = self.stream.transitions[policy]
         facts = facts.copy()
         facts[:, STEP_FACTS.index("reward")] = 0.0

@@ -41,6 +41,7 @@ from steadytd.engine.schedule import step_factors
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.theory import dynamics
+from steadytd.theory.cure import Setting
 from steadytd.theory.exact import LINEAR, Maps
 from steadytd.theory.histories import Chain
 
@@ -358,7 +359,7 @@ class Simulation:
     """Runs of learners on streams of their own."""
 
     def __init__(self, problem: Problem, policy: int) -> None:
-        self.stream, self.rows = FiniteStream(problem), sparse_rows(problem.Phi)
+        self.stream, self.rows = FiniteStream.of(problem), sparse_rows(problem.Phi)
         self.active = self.stream.active[policy]
         self.transitions = self.stream.transitions[policy]
         m = problem.moments(policy)
@@ -471,7 +472,8 @@ def spread_of_a_run(problem: Problem, learner: Learner, steps: int, policy: int 
     points = np.linspace(steps // 10, steps, LOOKS).astype(np.int64)
     with np.errstate(over="ignore", invalid="ignore"):
         away = simulation.run(learner, first, points, 0) - first
-        found = float(np.sqrt(((away @ simulation.Phi.T) ** 2 @ simulation.share).mean()))
+        values = away @ Setting.of(problem, policy).measured[:, :-1].T
+        found = float(np.sqrt((values**2).sum(axis=1).mean()))
     return found if np.isfinite(found) else float("inf")
 
 

@@ -55,7 +55,7 @@ def same_update(problem: Problem, one: Learner, other: Learner) -> bool:
     solved = [x.law.block is not None for x in (one, other)]
     if any(solved) and not all(solved):
         return False
-    stream = FiniteStream(problem)
+    stream = FiniteStream.of(problem)
     if all(solved):
         return all(_solve_alike(stream, k, (one, other)) for k in range(problem.n_policies))
     return all(_same(stream, policy, (one, other)) for policy in range(problem.n_policies))
