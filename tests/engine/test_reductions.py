@@ -110,6 +110,7 @@ OTHERS = (
     Reduction("etd:lam=1", "td:lam=1", change=plain_interest, differ=True),
     *(Reduction(f"{name}:", "td:", exact=False) for name in ("tree_backup", "vtrace", "abtd")),
     Reduction("cop_td:ratio=1e-200", "td:", exact=False),  # the learned ratio stays 1
+    Reduction("ctdc:ratio=2,center=1e-200", "tdc:ratio=2", exact=False),  # the mean stays 0
     Reduction("nstep_td:n=1", "td:", exact=False),
     Reduction(f"nstep_td:n={STEPS}", "td:lam=1", exact=False),
     Reduction("target_td:copy=hard,t=1", "td:", exact=False),

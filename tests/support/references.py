@@ -604,6 +604,19 @@ def differential_gtd2(steps: Sequence[Step], w: Floats, params: Params) -> Float
     return np.asarray(both[:-1])
 
 
+def ctdc(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
+    alpha, ratio, center = (number(params, name) for name in ("alpha", "ratio", "center"))
+    h, omega = np.zeros_like(w), 0.0
+    for s in steps:
+        centred = s.rho * error(s, w) - omega
+        w, h, omega = (
+            w + alpha * (centred * s.x - s.gamma_next * s.rho * (h @ s.x) * s.x_next),
+            h + ratio * alpha * (centred - h @ s.x) * s.x,
+            omega + center * alpha * centred,
+        )
+    return w
+
+
 REFERENCES: dict[str, Reference] = {
     one.__name__: one
     for one in (
@@ -612,6 +625,7 @@ REFERENCES: dict[str, Reference] = {
         lstd, lsetd, perturbed_lstd, ridge_td, nstep_td, target_td, truncated_etd, per_etd,
         implicit_td, implicit_tdc, true_online_td, true_online_etd, true_online_gtd, tidbd,
         autostep, wis_td, swift_td, differential_td, perturbed_differential_td, differential_gtd2,
+        ctdc,
     )
 }  # fmt: skip
 

@@ -295,3 +295,42 @@ def test_decay_rates_leave_out_what_the_features_cannot_tell_apart() -> None:
     p = st.problem("baird")
     assert len(decay_rates(p, st.learner("td:alpha=1"))) == 7
     assert decay_rates(p, st.learner("perturbed_td:alpha=1,eta=1")).real.min() > 0
+
+
+def centred(p: st.Problem) -> tuple[Floats, Floats, Floats, Floats]:
+    """On the row space: A, G, and of ctdc the covariances C and c, from the transitions."""
+    m = p.moments()
+    x = p.Phi @ m.row_space
+    s, a, t = np.nonzero(p.P * p.mu[:, :, None])
+    often = p.d_mu[s] * p.mu[s, a] * p.P[s, a, t]
+    rho = p.pi[s, a] / p.mu[s, a]
+    gamma = np.broadcast_to(np.asarray(p.gamma), p.P.shape)[s, a, t]
+    steps, reward = rho[:, None] * (x[s] - gamma[:, None] * x[t]), rho * p.r[s, a, t]
+    weighted, apart = often[:, None] * x[s], often[:, None] * (x[s] - often @ x[s])
+    return weighted.T @ steps, weighted.T @ x[s], apart.T @ steps, apart.T @ reward
+
+
+@pytest.mark.parametrize("name", ["theta2theta", "three_state"])
+def test_ctdc_is_unstable_on_two_of_the_papers_problems(name: str) -> None:
+    """As its text says: A and C have determinants of opposite signs."""
+    p = st.problem(name)
+    A, G, C, c = centred(p)
+    assert np.linalg.det(A) < 0.0 < np.linalg.det(C)
+    for ratio in (0.01, 1.0, 100.0):
+        for center in (0.01, 1.0, 100.0):
+            learner = st.learner("ctdc", alpha=1.0, ratio=ratio, center=center)
+            assert not is_stable(p, learner)
+            w = p.moments().row_space @ np.linalg.solve(C, c)
+            np.testing.assert_allclose(fixed_point(p, learner), w, atol=1e-9)
+    fast = st.learner("ctdc", alpha=1.0, ratio=1e5, center=1e7)
+    slowest = np.linalg.eigvals(A.T @ np.linalg.solve(G, C)).real.min()
+    assert decay_rates(p, fast).real.min() == pytest.approx(slowest, rel=1e-3)
+
+
+def test_ctdc_leaves_a_constant_on_baird() -> None:
+    p = st.problem("baird")
+    _, _, C, _ = centred(p)
+    assert np.linalg.svd(C)[1][-1] < 1e-12
+    rates = decay_rates(p, st.learner("ctdc", alpha=1.0))
+    assert (np.abs(rates) < 1e-12).sum() == 1
+    assert np.sort(rates.real)[1] > 0.1
