@@ -212,8 +212,10 @@ class Runner:
             assert end.code in (None, 0) or (end.code == NO_BROWSER and not has_browser()), end.code
 
     def make(self, words: list[str]) -> None:
-        """Whether there is such a target; the tests below run it."""
-        assert set(words) <= set(targets())
+        """Whether there is such a target, and such a variable; the tests below run targets."""
+        set_here = {name for word in words for name, is_set, _ in [word.partition("=")] if is_set}
+        assert all(re.search(rf"^{name} [:?]=", makefile(), re.MULTILINE) for name in set_here)
+        assert {word for word in words if "=" not in word} <= set(targets())
 
     def pip(self, words: list[str]) -> None:
         """Whether what is asked for is there; `test_release.py` installs it."""
