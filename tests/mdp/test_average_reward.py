@@ -111,3 +111,18 @@ def test_online_the_rate_is_shown_and_saved(features: int, tmp_path: Path) -> No
     assert st.load_learner(a.save(tmp_path / "a.npz")).scalars == a.scalars
     with pytest.raises(st.InputError, match=r"gamma must be 1, or left out, got 0\.9"):
         a.update(x, 1.0, y, rho=1.0, gamma=0.9)
+
+
+def test_in_a_horde_it_is_the_online_learner() -> None:
+    """Up to rounding; a stream that is cut off in the middle, too."""
+    rng, text = np.random.default_rng(0), "differential_td:alpha=0.1,ratio=0.5,lam=0.5"
+    h = st.horde(6, [st.prediction(text, cumulant=0, policy=0, discount=1.0)])
+    a = st.learner(text).start(6)
+    for step in range(60):
+        (x, y), reward, rho = rng.normal(size=(2, 6)), rng.normal(), rng.uniform(0.0, 2.0)
+        h.update(x, y, [reward], [rho])
+        a.update(x, reward, y, rho=rho)
+        if step == 30:
+            h.end_episode()
+            a.end_episode()
+    np.testing.assert_allclose(h.w[0], a.w, rtol=1e-9)
