@@ -1,8 +1,9 @@
 """How fast and how large the evaluation of a log is, next to PyArrow reading the same columns.
 
-Three logs are written to a temporary directory: 10 million rows of 16 float32 numbers with four
-targets (`raw` features), 100,000 rows like CartPole's with two targets (`rbf:300`), and 28,700 rows
-of a walk over 713 states with five targets (`onehot`). Reading and
+Four logs are written to a temporary directory: 10 million rows of 16 float32 numbers with four
+targets (`raw` features), 100,000 rows like CartPole's with two targets (`rbf:300`), 28,700 rows
+of a walk over 713 states with five targets (`onehot`), and 400,000 rows with five rewards and eight
+segments (`poly:2`), which is evaluated with one and with all of these. Reading and
 evaluating take turns in one process of its own, and the best of each counts; for PyArrow the best
 of two ways to read (row groups, batches), neither of which holds the whole file in memory. Its
 `read_table`, which does, is measured beside them.
@@ -40,7 +41,7 @@ COLUMNS = [
 
 AGAINST_ARROW, MEGABYTES, SECONDS = Target(6.0), Target(1000.0), Target(10.0)
 STATES, STATE_ROWS, STATE_EPISODE, STATE_SECONDS = 713, 28_700, 41, Target(5.0)
-SMALL_ROWS = 100_000
+SMALL_ROWS, SEVERAL_ROWS, REWARDS, SEGMENTS = 100_000, 400_000, 5, 8
 
 
 def main() -> None:
@@ -56,9 +57,10 @@ def main() -> None:
         kind, path = asked.measure
         sys.stdout.write(json.dumps(measure(kind, Path(path), asked.repeats)))
         return
-    small_rows, state_rows = SMALL_ROWS, STATE_ROWS
+    small_rows, state_rows, several_rows = SMALL_ROWS, STATE_ROWS, SEVERAL_ROWS
     if asked.quick:
         asked.rows, asked.repeats, small_rows, state_rows = 2_000, 1, 2_000, 820
+        several_rows = 2_000
     console = Console(stderr=asked.json)
     with tempfile.TemporaryDirectory() as folder, console.status("writing logs") as status:
         large, small = Path(folder) / "large.parquet", Path(folder) / "small.parquet"
@@ -66,10 +68,12 @@ def main() -> None:
         write_log(small, small_rows, numbers=4, targets=2, walk=True)
         states = Path(folder) / "states.parquet"
         write_states(states, state_rows)
+        several = Path(folder) / "several.parquet"
+        write_log(several, several_rows, numbers=8, targets=2, several=True)
         status.update("measuring")
-        logs = {"raw": large, "rbf:300": small, "onehot": states}
+        logs = {"raw": large, "rbf:300": small, "onehot": states, "poly:2": several}
         found = {kind: _child(kind, path, asked) for kind, path in logs.items()}
-    group = tables((asked.rows, small_rows, state_rows), found)
+    group = tables((asked.rows, small_rows, state_rows, several_rows), found)
     said = ROUGH if asked.quick else verdict([group])
     if asked.json:
         document = {
@@ -82,7 +86,7 @@ def main() -> None:
         console.print(group.table(judged=not asked.quick), said)
 
 
-def tables(rows: tuple[int, int, int], found: dict[str, dict[str, float]]) -> Group:
+def tables(rows: tuple[int, int, int, int], found: dict[str, dict[str, float]]) -> Group:
     group = Group("Evaluating a log", ("ours", "PyArrow reads", "value"))
     raw, rbf, onehot = found["raw"], found["rbf:300"], found["onehot"]
     ratio = raw["evaluate"] / raw["read"]
@@ -101,6 +105,12 @@ def tables(rows: tuple[int, int, int], found: dict[str, dict[str, float]]) -> Gr
     add(Figure(f"{rows[2]:,} rows, {STATES} states, 5 targets (s)", onehot["evaluate"],
                onehot["read"], onehot["evaluate"], STATE_SECONDS))  # fmt: skip
     add(Figure("  peak memory (MB)", onehot["peak"], None, onehot["peak"]))
+    several = found["poly:2"]
+    one = several["1 reward"]
+    add(Figure(f"{rows[3]:,} rows, poly:2, 2 targets, 1 reward (s)", one, None, one))
+    for name in (f"{REWARDS} rewards", "1 segment", f"{SEGMENTS} segments"):
+        add(Figure(f"  {name} (s; value: ratio to 1 reward)", several[name], None,
+                   several[name] / one))  # fmt: skip
     group.notes.append("Values: ratio to PyArrow's time for the first four, else as they are.")
     return group
 
@@ -118,6 +128,8 @@ def measure(kind: str, path: Path, repeats: int) -> dict[str, float]:
     import steadytd as st
     from steadytd.logs.log import open_log
 
+    if kind == "poly:2":
+        return measure_several(path, repeats)
     names = [n for n in pq.ParquetFile(path).schema_arrow.names if n.startswith("target_prob")]
 
     def read() -> None:
@@ -156,8 +168,28 @@ def measure(kind: str, path: Path, repeats: int) -> dict[str, float]:
     return {**best, "peak": peak / (1e6 if sys.platform == "darwin" else 1e3)}
 
 
-def write_log(path: Path, rows: int, numbers: int, targets: int, walk: bool = False) -> None:
-    """Episodes of 100 steps of a random walk (or of noise), ratios between 0.8 and 1.25."""
+def measure_several(path: Path, repeats: int) -> dict[str, float]:
+    """Seconds with one reward, with several, and by one segment and several."""
+    import steadytd as st
+
+    def evaluate(rewards: int, by: str | None) -> float:
+        signs = {f"reward_{i}": "+" for i in range(rewards)}
+        options: Any = {"rewards": signs, "by": by, "learners": ["drl", "lstd"]}
+        return seconds(lambda: st.evaluate(path, discount=0.99, features="poly:2", **options))
+
+    works = {"1 reward": (1, None), f"{REWARDS} rewards": (REWARDS, None),
+             "1 segment": (1, "all"), f"{SEGMENTS} segments": (1, "segment")}  # fmt: skip
+    evaluate(1, None)
+    return {name: min(evaluate(*of) for _ in range(repeats)) for name, of in works.items()}
+
+
+def write_log(
+    path: Path, rows: int, numbers: int, targets: int, walk: bool = False, several: bool = False
+) -> None:
+    """Episodes of 100 steps of a random walk (or of noise), ratios between 0.8 and 1.25.
+
+    With `several` there are five rewards, and columns of one and of eight segments, in turn.
+    """
     rng = np.random.default_rng(0)
     writer: pq.ParquetWriter | None = None
     for begin in range(0, rows, CHUNK):
@@ -181,6 +213,9 @@ def write_log(path: Path, rows: int, numbers: int, targets: int, walk: bool = Fa
         }
         for i in range(targets):
             columns[f"target_prob_{i}"] = mu * rng.uniform(0.8, 1.25, n).astype(np.float32)
+        if several:
+            columns |= {f"reward_{i}": 1.0 + 0.1 * obs[:, i] for i in range(REWARDS)}
+            columns |= {"all": np.zeros(n, int), "segment": at // EPISODE % SEGMENTS}
         table = pa.table(columns)
         writer = writer or pq.ParquetWriter(path, table.schema)
         writer.write_table(table, row_group_size=ROW_GROUP)

@@ -11,7 +11,9 @@ import pytest
 
 import steadytd as st
 
-CODES = {"drift", "copies", "time_limit", "unfinished", "fixed_end", "ids_missing"}
+CODES = {
+    "drift", "copies", "time_limit", "unfinished", "fixed_end", "step_unseen", "ids_missing",
+}  # fmt: skip
 
 
 def world(
@@ -45,6 +47,11 @@ def world(
     )
 
 
+def with_step(frame: pl.DataFrame) -> pl.DataFrame:
+    """The step is observed, too."""
+    return frame.with_columns(obs_1=pl.col("t").cast(float))
+
+
 def codes(frame: Any, **options: Any) -> set[str]:
     given = {"discount": 0.95, "learners": ["drl"], "features": "raw", "threads": 1, **options}
     found = st.evaluate(frame, **given)
@@ -62,7 +69,8 @@ def test_right_logs_are_seldom_suspected(world_of: dict[str, Any]) -> None:
 
     That the behaviour policy changes is no fault: its probabilities are logged.
     """
-    found = Counter(code for seed in range(12) for code in codes(world(seed, **world_of)))
+    logs = (with_step(world(seed, **world_of)) for seed in range(12))
+    found = Counter(code for log in logs for code in codes(log))
     expected = {"fixed_end": 12} if world_of.get("lengths") == 4 else {}
     assert sum((found - Counter(expected)).values()) <= 1, found
 
@@ -95,6 +103,9 @@ def test_a_time_limit_is_told_from_an_end() -> None:
     stopped = world(0, lengths=0, episodes=600).filter(pl.col("t") < 6)
     ended = stopped.with_columns(terminated=pl.col("terminated") | (pl.col("t") == 5))
     assert "time_limit" in codes(ended)
+    given: Any = {"discount": 0.95, "learners": ["drl"], "features": "raw", "threads": 1}
+    [found] = [w for w in st.evaluate(ended, **given).warnings if w.code == "time_limit"]
+    assert found.remedy.endswith("horizon=6.")
     stated = {"reward_range": (-9.0, 9.0), "horizon": 6}
     assert "time_limit" not in codes(ended, **stated)
     flagged = ended.with_columns(
@@ -108,11 +119,24 @@ def test_a_time_limit_is_told_from_an_end() -> None:
     assert "time_limit" not in codes(uniform.with_columns(terminated=last))
 
 
-def test_all_episodes_of_one_length_are_said_to_be() -> None:
-    e = st.evaluate(world(0, lengths=4), discount=0.95, learners=["drl"], threads=1)
-    [found] = [w for w in e.warnings if w.code == "fixed_end"]
-    assert found.level == "note" and "step 4" in found.text
+def test_one_length_is_noted_and_whether_features_tell_the_step() -> None:
+    """Of games with a fixed horizon none is suspected where the step is observed, or stated.
+
+    Nor is one whose discount leaves nothing to come. The same without the step is always found, and
+    so are endless episodes that are cut off at a step and flagged as ended.
+    """
+    for seed, features in enumerate(["raw", "auto", "onehot", "rbf:20"]):
+        frame = world(seed, lengths=4)
+        assert codes(frame) == {"fixed_end", "step_unseen"}
+        timed = with_step(frame.with_columns(obs_0=pl.col("obs_0").round()))
+        assert codes(timed, features=features) == {"fixed_end"}
+    assert codes(frame, reward_range=(-9.0, 9.0), horizon=4) == {"fixed_end"}
+    assert codes(frame, discount=0.3) == {"fixed_end"}
+    e = st.evaluate(frame, discount=0.95, learners=["drl"], features="raw", threads=1)
     assert any("end after 4 steps" in text for text in e.assumptions)
+    found = {w.code: w for w in e.warnings}
+    assert found["fixed_end"].level == found["step_unseen"].level == "note"
+    assert "at step 4: values" in found["fixed_end"].text
 
 
 @pytest.mark.parametrize("lengths", [1, 4])

@@ -103,7 +103,7 @@ def test_one_of_a_block_diverges() -> None:
         for target in range(2):
             for i, learner in enumerate(learners):
                 one, other = found[3 * target + i], alone[i][target]
-                assert (one.learner, one.target) == (learner, target)
+                assert (one.learner, one.stream) == (learner, target)
                 assert (one.diverged is not None) == (i == 1) and one.diverged == other.diverged
                 np.testing.assert_array_equal(one.weights, other.weights)
 

@@ -212,10 +212,11 @@ def test_stretches_are_joined_while_neighbours_are_alike() -> None:
 
 def test_the_second_map_is_compared_on_the_same_rows(log: Log, found: Evidence) -> None:
     """The same map twice: no difference, also where only some episodes are looked at."""
-    same = second_curves(found, found.plan.features)
+    [same] = second_curves([found], found.first, found.plan.features)
     np.testing.assert_allclose(same[0].scores, found.curves[0].scores, rtol=1e-9, atol=1e-12)
     other: FeatureMap = feature_map("poly:2").fit(log.sample(1000))
-    second, whole = second_curves(found, other), evidence_of(log, other)
+    [second] = second_curves([found], found.first, other)
+    whole = evidence_of(log, other)
     np.testing.assert_allclose(second[1].values, whole.curves[1].values, rtol=1e-6)
 
 

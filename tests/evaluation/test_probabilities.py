@@ -283,7 +283,7 @@ def of_returns(G: Floats, W: Floats) -> Floats:
     """Outcomes of one-step episodes."""
     n = len(G)
     number = np.arange(n)
-    rest = np.zeros(n), number, G, np.zeros(n), np.ones(n), number, number, np.ones(n), W
+    rest = np.zeros(n), number, np.zeros(n), np.ones(n), number, number, np.ones(n), G, W
     return np.stack(rest, axis=1)
 
 

@@ -13,7 +13,6 @@ from steadytd.base.arrays import Floats
 from steadytd.evaluation.curve import Curve
 from steadytd.evaluation.intervals import standard_error
 from steadytd.evaluation.rule import (
-    EFFECTIVE_UNITS,
     LAMS,
     LEVEL,
     LoggedReturns,
@@ -211,5 +210,6 @@ def test_correlated_stretches_are_joined() -> None:
 def test_effective_degrees_of_freedom() -> None:
     """Few units that decide the error have a larger quantile."""
     e = np.append(np.full(98, 1e-3), [1.0, -1.0])
-    assert sampling_error(e) == pytest.approx(t.ppf(0.975, 1.0) * standard_error(e), rel=1e-3)
-    assert EFFECTIVE_UNITS > 2.0
+    two = t.ppf(0.975, 4.0 / (1.0 - 2.0 / 100.0)) * standard_error(e)
+    assert sampling_error(e) == pytest.approx(two, rel=1e-3)
+    assert sampling_error(e, True) >= t.ppf(0.975, 1.0) * standard_error(e) * 0.999

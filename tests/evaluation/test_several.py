@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
+from polars.testing import assert_frame_equal
 
 import steadytd as st
+from steadytd.evaluation import passes
+from steadytd.logs.log import Log
+from tests.support.action_reference import whole_table
 from tests.support.commands import Command
+from tests.support.helpers import random_problem
 
 NAMES = np.array(["desktop", "mobile", "tablet"])
 
@@ -70,6 +76,44 @@ def test_every_reward_is_an_evaluation_of_its_own() -> None:
     assert e.rewards["churn"].behavior.value == pytest.approx(-frame["churn"].to_numpy().mean())
     said = str(e)
     assert "revenue: new is better" in said and "-churn: new is better" in said
+
+
+def test_rewards_share_two_passes_and_equal_separate_evaluations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All kinds of learners, on a log with cut-offs that is read twice: as many rows as alone."""
+    read: list[int] = []
+    batches = Log.batches
+
+    def counted(log: Log, columns: Any = None) -> Any:
+        for batch in batches(log, columns):
+            read.append(len(batch))
+            yield batch
+
+    monkeypatch.setattr(Log, "batches", counted)
+    monkeypatch.setattr(passes, "KEPT_BYTES", 0.0)
+    problem = random_problem(3, states=5, actions=3, features=3)
+    table = whole_table(problem, next_probs=True, episodes=70, length=12, seed=3)
+    churn = 3.0 * table["reward"].to_numpy() + np.random.default_rng(0).normal(size=len(table))
+    table = table.append_column("other", pa.array(churn))
+    learners = ["drl", "lsetd", "perturbed_td", "tdc", "snpdis", "mis", "lstdq", "fqe", "drl_q"]
+    options: Any = {"features": "raw", "learners": learners, "threads": 1}
+    both = st.evaluate(table, rewards={"reward": "+", "other": "-"}, **options)
+    rows = sum(read)
+    for name, sign in {"reward": 1.0, "other": -1.0}.items():
+        read.clear()
+        mine = pa.array(sign * table[name].to_numpy())
+        alone = st.evaluate(table.drop(["reward"]).append_column("reward", mine), **options)
+        assert sum(read) == rows
+        for ours, theirs in (
+            (both.rewards[name].values, alone.values),
+            (both.rewards[name].agreement, alone.agreement),
+            (both.rewards[name].quantiles("pi"), alone.quantiles("pi")),
+        ):
+            assert_frame_equal(ours, theirs, rel_tol=1e-9)
+        one, other = both.rewards[name].compare("pi"), alone.compare("pi")
+        assert one.episodes_needed == other.episodes_needed
+        assert (one.lo, one.hi) == pytest.approx((other.lo, other.hi))
 
 
 def test_ranges_of_rewards_are_those_of_their_columns() -> None:

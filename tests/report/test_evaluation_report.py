@@ -17,7 +17,7 @@ import steadytd as st
 from steadytd.base.files import file_name
 from steadytd.evaluation.calibration import ByBin, LogCalibration
 from steadytd.evaluation.quantiles import ReturnLevel
-from steadytd.evaluation.result import Evaluation, Probabilities
+from steadytd.evaluation.result import Evaluation
 from steadytd.report import figures
 from steadytd.report.evaluation.figures import (
     KINDS,
@@ -267,15 +267,11 @@ def test_an_end_that_the_log_does_not_show(evaluation: Evaluation) -> None:
     rows = tuple(
         ReturnLevel("quantile", 0.05, 1.25, lo, hi) for lo, hi in ((nan, 1.5), (1.0, nan), (1, 1.5))
     )
-    changed = dataclasses.replace(evaluation, probabilities=with_rows(evaluation, rows))
+    spreads = [s._replace(rows=rows) for s in evaluation.spreads]
+    changed = dataclasses.replace(evaluation, spreads=spreads)
     shown = [str(level).split("\n") for level in spread_table(changed).rows[0][1:]]
     assert [interval for _, interval in shown] == ["up to 1.50", "from 1.00", "1.00 to 1.50"]
     assert {value for value, _ in shown} == {"1.25"}
-
-
-def with_rows(e: Evaluation, rows: tuple[ReturnLevel, ...]) -> Probabilities:
-    spreads = {name: s._replace(rows=rows) for name, s in e.probabilities.spreads.items()}
-    return dataclasses.replace(e.probabilities, spreads=spreads)
 
 
 def test_the_picture_of_visits_by_state(evaluation: Evaluation) -> None:

@@ -16,7 +16,7 @@ from steadytd.evaluation.follow import engines
 from steadytd.evaluation.follow.engines import LocalPasses, Work
 from steadytd.evaluation.passes import Plan, first_pass
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division, Where
-from steadytd.evaluation.second_pass import gather
+from steadytd.evaluation.second_pass import begun, gather
 from steadytd.evaluation.sums import TD, System
 from steadytd.features.base import ArrayMap
 from steadytd.logs.log import Log, LogBatch
@@ -62,8 +62,9 @@ def evidence_of(
     plan = plan_of(log, features, where=where, systems=systems, lams=lams, **options)
     passes = LocalPasses(Work(log.parts(parts) if parts > 1 else [log], plan, []), threads=1)
     passes.run()
-    wanted = {t: [Drl(1.0), *estimators] for t in range(len(plan.targets))}
-    return gather(plan, passes.first, passes.first.equations(plan), wanted, passes.sweep)
+    [found] = begun(plan, passes.first)
+    gather([found], [[[Drl(1.0), *estimators]] * len(plan.targets)], passes.sweep)
+    return found
 
 
 class Step:

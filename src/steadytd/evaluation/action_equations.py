@@ -2,18 +2,18 @@
 
 With q(s, a) = x(s).theta_a and x_a the features in the place of action a, zeros elsewhere,
 
-    A = sum x_a (x_a - gamma' sum_a' pi(a'|s') x'_a')',   b = sum r x_a
+    A = sum x_a (x_a - gamma' sum_a' pi(a'|s') x'_a')',   b = sum r x_a  (for every reward r)
 
 over the rows whose next probabilities are known, by group of units as in `sums`.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.rows import GROUPS, RowTable, Where
@@ -40,11 +40,19 @@ class Support(NamedTuple):
 class ActionEquations:
     """The sums of the targets known as a whole; `places` are their numbers among all targets."""
 
-    def __init__(self, places: Sequence[int], actions: int, features: int, where: Where) -> None:
+    def __init__(
+        self,
+        places: Sequence[int],
+        actions: int,
+        features: int,
+        where: Where,
+        rewards: int = 1,
+    ) -> None:
         self.places, self.actions, self.features = tuple(places), actions, features
         self.every = where == "states"
         W, m, d = len(self.places), actions * features, features
-        self.systems = np.zeros((GROUPS, W, m, m + 1))
+        self.A = np.zeros((GROUPS, W, m, m))
+        self.right = np.zeros((rewards, GROUPS, W, m))
         self.G = np.zeros((GROUPS, W, actions, d, d))
         self.start = np.zeros((GROUPS, W, m))  # sums of pi x over the starts
         self.counts = np.zeros((W, 1 + 2 * actions))  # rows used; by action; sums of pi by action
@@ -78,10 +86,21 @@ class ActionEquations:
                 by = -rows.discount[mine, None] * probs[ahead]
                 V = by[:, :, None] * X[ahead][:, None, :]
                 V[:, a] += x
-                V = np.column_stack([V.reshape(len(mine), A * d), rows.reward[mine]])
-                z = x * rows.weight[mine, None]
-                self.systems[g, w, a * d : (a + 1) * d] += z.T @ V
+                z, own = x * rows.weight[mine, None], slice(a * d, (a + 1) * d)
+                self.A[g, w, own] += z.T @ V.reshape(len(mine), A * d)
+                self.right[:, g, w, own] += rows.rewards[:, mine] @ z
                 self.G[g, w, a] += z.T @ x
+
+    def of_reward(self, r: int) -> ActionEquations:
+        """The sums of one reward."""
+        found = copy.copy(self)
+        found.right = self.right[r : r + 1]
+        return found
+
+    def system(self, w: int, use: Floats, kept: Longs) -> tuple[Floats, Floats]:
+        """A and b of the first reward from the groups of `use`, of some features."""
+        A = np.tensordot(use, self.A[:, w], axes=1)
+        return A[np.ix_(kept, kept)], (use @ self.right[0, :, w])[kept]
 
     def independent(self, w: int, use: Floats) -> Longs:
         """Linearly independent features of each action, in the groups of `use`."""
@@ -91,10 +110,10 @@ class ActionEquations:
 
     def solve(self, w: int, use: Floats, phi: Floats | None = None) -> ActionSolution:
         """Theta and beta from the groups of `use`; 0 for features that these do not determine."""
-        total, kept = np.tensordot(use, self.systems[:, w], axes=1), self.independent(w, use)
-        A, b = total[np.ix_(kept, kept)], total[kept, -1]
+        kept = self.independent(w, use)
+        A, b = self.system(w, use, kept)
         p = (use @ self.start[:, w] if phi is None else phi)[kept]
-        theta, beta = np.zeros((2, len(total)))
+        theta, beta = np.zeros((2, self.actions * self.features))
         theta[kept], beta[kept] = _solved(A, b), _solved(A.T, p)
         shape = self.actions, self.features
         return ActionSolution(theta.reshape(shape), beta.reshape(shape))
@@ -110,16 +129,9 @@ class ActionEquations:
 
     def merge(self, other: ActionEquations) -> None:
         """Add the sums of another part of the log."""
-        self.restore(other.arrays())
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All sums by name, for a file."""
-        return {k: v for k, v in vars(self).items() if isinstance(v, np.ndarray)}
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Add sums that `arrays` has named."""
-        for name, own in self.arrays().items():
-            np.add(own, arrays[name], out=own)
+        for name in ("A", "right", "G", "start", "counts", "rows", "starts"):
+            own = getattr(self, name)
+            own += getattr(other, name)
 
 
 def _solved(A: Floats, b: Floats) -> Floats:

@@ -15,7 +15,12 @@ over independent units u where nothing changes slowly: Neyman's smooth test, by 
 **Unfinished episodes left out.** The same with steps for y and c = 1 in the last twentieth: a log
 of finished episodes alone has short ones at its end.
 
-**A fixed end.** Where no episode is truncated, and one of m + k episodes that reach the last step
+**One length.** Where all episodes terminate at one step T > 1, they may have been cut off there. No
+log can show it: it is noted. Where they really end, the value depends on the steps that are left,
+so features should tell the step: here by a linear fit with R^2 above 0.99. Else that is noted, if
+the discount leaves more than 0.05 of what comes after T.
+
+**A time limit.** Where no episode is truncated, and one of m + k episodes that reach the last step
 but one has m that go on to the last step, which none passes: under a count that does not grow
 there, m is at most binomial(m + k, 1/2). A time limit shows a larger one.
 
@@ -49,20 +54,20 @@ WAVES = 4  # slow changes: up to two periods along the log
 STEADY = 0.05  # level at which a change of the behaviour policy is taken for one
 FEWEST = 20.0  # effective episodes of a mean
 LAST = 0.05  # of the log, where unfinished episodes would be
+TOLD = 0.99  # R^2 from which on features tell the step
 FIFTH = 0.2  # of the log, for the means that are said
 
 
 def contradictions(
-    log: Log, outcomes: Floats, table: RowTable | None, targets: list[str]
+    log: Log, outcomes: Floats, table: RowTable | None, featured: RowTable | None
 ) -> dict[str, Any]:
-    """The facts of what contradicts an assumption; `outcomes` and `table` are of the sample."""
+    """The facts of what contradicts an assumption; `outcomes` and the tables are of the sample."""
     outcomes = outcomes[np.argsort(outcomes[:, ROW], kind="stable")]
     unit = np.unique(outcomes[:, UNIT], return_inverse=True)[1]
-    dropped = "keep_prob" in log.schema.columns  # episodes that are known to be missing
-    found = ({} if dropped else _ids(log)) | ({} if table is None else _copies(table))
+    found = {} if table is None else _copies(table)
     if len(outcomes) and unit.max() + 1 >= EFFECTIVE_UNITS:
-        found |= _drift(outcomes, unit, targets) | _unfinished(outcomes, unit)
-    return found | _fixed_end(outcomes)
+        found |= _drift(outcomes, unit, log.targets) | _unfinished(outcomes, unit)
+    return found | _fixed_end(outcomes, featured)
 
 
 def p_of_waves(values: Floats, waves: Floats, unit: Any) -> float:
@@ -122,7 +127,7 @@ def _unfinished(outcomes: Floats, unit: Any) -> dict[str, Any]:
     return {"unfinished": float(short), "last_steps": ends[0], "other_steps": ends[1]}
 
 
-def _fixed_end(outcomes: Floats) -> dict[str, Any]:
+def _fixed_end(outcomes: Floats, table: RowTable | None) -> dict[str, Any]:
     from scipy.special import bdtrc
 
     steps = outcomes[:, STEPS]
@@ -130,9 +135,21 @@ def _fixed_end(outcomes: Floats) -> dict[str, Any]:
     m, k = (int((steps == longest - i).sum()) for i in (0, 1))
     if longest < 2 or (outcomes[:, LEFT] > 0.0).any():
         return {}
-    limit = m < len(steps) and bdtrc(m - 1, m + k, 0.5) < LEVEL
-    return {"fixed_end": float(m == len(steps)), "time_limit": float(limit),
+    every = m == len(steps)
+    limit = not every and bdtrc(m - 1, m + k, 0.5) < LEVEL
+    left = 0.0
+    if every and table is not None and not _tells_step(table):
+        left = float(table.discounted[table.last].mean())
+    return {"fixed_end": float(every), "step_unseen": left, "time_limit": float(limit),
             "limit_steps": int(longest), "limit_episodes": m}  # fmt: skip
+
+
+def _tells_step(table: RowTable) -> bool:
+    """Whether a linear function of observations and features is the step in the episode."""
+    n, step = len(table), table.step - table.step.mean()
+    X = np.column_stack([np.ones(n), table.obs[:n], table.X[:n]])
+    left = step - X @ np.linalg.lstsq(X, step, rcond=None)[0]
+    return bool(left @ left < (1.0 - TOLD) * (step @ step))
 
 
 def _copies(table: RowTable) -> dict[str, Any]:
@@ -158,10 +175,10 @@ def _copies(table: RowTable) -> dict[str, Any]:
     return {"copied": float(many), "copies": copies, "pairs": pairs, "copies_expected": expected}
 
 
-def _ids(log: Log) -> dict[str, Any]:
+def missing_episodes(log: Log) -> dict[str, Any]:
     """How many numbers between the first and the last episode are missing."""
-    column = log.schema.columns.get("episode_id")
-    if column is None or isinstance(log.source, SelectedSource):
+    column = log.schema.columns["episode_id"]
+    if "keep_prob" in log.schema.columns or isinstance(log.source, SelectedSource):
         return {}
     episodes, first, last = 0, None, 0
     for chunk in log.source.read(column.parts, log.begin, log.end, BATCH):

@@ -28,7 +28,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.random import PROJECTIONS, uniforms
@@ -177,14 +176,6 @@ class ProbabilitySums:
         found.known = self.known[order]
         found.taken, found.weighted = found.taken[:, order], found.weighted[:, order]
         return found
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All sums by name, for a file."""
-        return {k: v for k, v in vars(self).items() if isinstance(v, np.ndarray)}
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """The sums that `arrays` has named."""
-        vars(self).update(arrays)
 
 
 def _dense(X: Any) -> Floats:

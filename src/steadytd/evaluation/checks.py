@@ -48,11 +48,11 @@ class Check:
             return None
         if not (number > self.limit if self.side == "above" else number < self.limit):
             return None
-        text = _Numbers().format(self.sentence, **facts)
+        text, remedy = (_Numbers().format(one, **facts) for one in (self.sentence, self.remedy))
         used = [name for _, name, _, _ in Formatter().parse(self.sentence) if name]
         numbers = {name: facts[name] for name in dict.fromkeys([self.statistic, *used])
                    if name in facts}  # fmt: skip
-        return Finding(self.code, target, self.level, text, self.remedy, numbers)
+        return Finding(self.code, target, self.level, text, remedy, numbers)
 
 
 class _Numbers(Formatter):
@@ -288,6 +288,12 @@ CHECKS = (
         "log", "fixed_end", "note", "fixed_end", "above", 0,
         "All episodes terminate at step {limit_steps}: values count the rewards of these steps.",
         "If they were cut off there, flag truncation.",
+    ),
+    Check(
+        "log", "step_unseen", "note", "step_unseen", "above", 0.05,
+        "All episodes end at one step, so values depend on the steps left, but no feature tells "
+        "the step.",
+        "Observe t.",
     ),
     Check(
         "log", "ids_missing", "note", "ids_missing", "above", 0,

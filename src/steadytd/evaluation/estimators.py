@@ -291,8 +291,8 @@ class Fqe(ActionEstimator):
     def fitted(self, log: Evidence, target: int) -> Fitted:
         """Iterate until weights settle, grow beyond all bounds, or 10,000 regressions are done."""
         s, w = self.equations(log, target)
-        kept, total = s.independent(w, np.ones(GROUPS)), s.systems[:, w].sum(axis=0)
-        A, b = total[np.ix_(kept, kept)], total[kept, -1]
+        kept = s.independent(w, np.ones(GROUPS))
+        A, b = s.system(w, np.ones(GROUPS), kept)
         G = block_diag(*s.G[:, w].sum(axis=0))[np.ix_(kept, kept)]
         M, g = np.eye(len(kept)) - np.linalg.solve(G, A), np.linalg.solve(G, b)
         radius = float(np.abs(np.linalg.eigvals(M)).max(initial=0.0))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,15 @@ from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.average import check_average, require_endless
-from steadytd.evaluation.behavior import EstimatedLog, check_hidden, estimated, opened
+from steadytd.evaluation.behavior import check_hidden, estimated, opened
 from steadytd.evaluation.calibration import LogCalibration, calibrate
 from steadytd.evaluation.checks import findings
+from steadytd.evaluation.curve import Curve
 from steadytd.evaluation.decide import LoggedValue, Side, compared
 from steadytd.evaluation.estimators import FEW, GRID, OWN, ActionEstimator, Drl, grid
+from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.facts import (
+    LogColumns,
     Stated,
     check_stated,
     log_facts,
@@ -39,15 +42,15 @@ from steadytd.evaluation.overlap import histogram, overlap
 from steadytd.evaluation.passes import ActionPlan, Plan
 from steadytd.evaluation.quantiles import spreads
 from steadytd.evaluation.requests import Request, requests, with_drl
-from steadytd.evaluation.result import Evaluation, Probabilities, recommend
-from steadytd.evaluation.rows import ENOUGH_EPISODES, Division, Where
+from steadytd.evaluation.result import Evaluation, recommend
+from steadytd.evaluation.rows import ENOUGH_EPISODES, Division, Rewards, Where
 from steadytd.evaluation.rule import sampling_error, select
-from steadytd.evaluation.second_pass import gather, joined, second_curves
-from steadytd.evaluation.segments import Parting, segments
+from steadytd.evaluation.second_pass import begun, gather, joined, second_curves
+from steadytd.evaluation.segments import Parting, by_segment, joint
 from steadytd.evaluation.sensitivity import sensitivity
-from steadytd.evaluation.stability import assess, path_rows, pencil
+from steadytd.evaluation.stability import Stability, assess, path_rows, pencil
 from steadytd.evaluation.sums import TD
-from steadytd.evaluation.values import lines, needed, table
+from steadytd.evaluation.values import Line, lines, needed, table
 from steadytd.evaluation.visits import visits
 from steadytd.features import FeatureMap, feature_map
 from steadytd.features.auto import Observed, automatic, second_map
@@ -136,8 +139,7 @@ def evaluate(
     if average_reward:
         check_average(discount, learners, value_at, reward_range, horizon)
         discount = 1.0
-    several = {"": None} if rewards is None else reward_weights(rewards)
-    stated = _stated(reward_range, horizon, several)
+    several = _rewards(rewards, reward_range, horizon)
     check_hidden(nothing_hidden, behavior)
     asked = [] if average_reward else requests(learners)
     log = opened(source, discount, targets, columns, behavior, batch_rows, unit, obs, rewards, by)
@@ -150,72 +152,78 @@ def evaluate(
     if average_reward:
         require_endless(log)
     parting = None if by is None else Parting.of(log, by)
-    single = partial(
-        _single, settings={
-            "discount": discount, "average_reward": average_reward,
-            "learned_on": learned_on is not None,
-        },
-        features=features, behavior=behavior, usual=learners is None and not average_reward,
-        value_at="average" if average_reward else value_at,
-        nothing_hidden=nothing_hidden, engine=engine, address=address, parts=parts,
-        threads=threads, seed=seed, progress=progress,
+    log = log.with_rewards([one.weights for one in several if one.weights])
+
+    def passes(work: Work, kept: Path | None) -> LocalPasses | ClusterPasses:
+        if engine == "dask":
+            return ClusterPasses(work, progress, address, kept)
+        return LocalPasses(work, threads, progress)
+
+    every = partial(
+        _every, rewards=several, features=features, behavior=behavior,
+        usual=learners is None and not average_reward,
+        value_at="average" if average_reward else value_at, parts=parts, passes=passes,
+        settings={"discount": discount, "average_reward": average_reward,
+                  "learned_on": learned_on is not None, "engine": engine, "seed": seed,
+                  "nothing_hidden": nothing_hidden},
     )  # fmt: skip
-    found = {}
-    for i, (name, weights) in enumerate(several.items()):
-        mine = log if weights is None else log.with_reward(weights)
-        kept = None if checkpoint is None else Path(checkpoint) / (f"reward-{i}" if i else "")
-        single = partial(single, stated=stated[name], reward=weights)
-        e = single(mine, asked=with_drl(asked), checkpoint=kept)
-        if parting is not None:
-            only = partial(single, asked=with_drl([]))
-            e = replace(e, segments=segments(mine, parting, only, kept))
-        found[name] = replace(e, reward=name)
+    kept = None if checkpoint is None else Path(checkpoint)
+    found = every(log, with_drl(asked), kept)
+    if parting is not None:
+        parted = by_segment(log, parting, partial(every, asked=with_drl([])), kept)
+        for name, e in found.items():
+            own = {segment: one[name] for segment, one in parted.items()}
+            found[name] = replace(e, segments=joint(log.targets, parting, own))
     main, *others = found
     return replace(found[main], others={name: found[name] for name in others})
 
 
-def _stated(
-    given: Any, horizon: int | None, several: Mapping[str, Mapping[str, float] | None]
-) -> dict[str, Stated | None]:
-    """What is stated of every reward; of one with a minus the range is that of its column."""
-    if len(several) > 1 and given is not None and not isinstance(given, Mapping):
+class Reward(NamedTuple):
+    """A reward: its columns with their weights (None: the log's own), and what is stated of it."""
+
+    name: str
+    weights: Mapping[str, float] | None
+    stated: Stated | None
+
+
+def _rewards(rewards: object, given: Any, horizon: int | None) -> list[Reward]:
+    """All rewards; of one with a minus the stated range is that of its column."""
+    weights = {} if rewards is None else reward_weights(rewards)
+    names = list(weights) or [""]
+    if len(names) > 1 and given is not None and not isinstance(given, Mapping):
         raise InputError(
             "with several rewards, reward_range must be a dictionary from their names to ranges, "
-            f"such as {{'{next(iter(several))}': (0, 1)}}, got {given!r}."
+            f"such as {{'{names[0]}': (0, 1)}}, got {given!r}."
         )
-    ranges = given if isinstance(given, Mapping) else {next(iter(several)): given}
+    ranges = given if isinstance(given, Mapping) else {names[0]: given}
     for name in ranges:
-        if name not in several:
-            raise unknown("reward in reward_range", name, several)
-    found = {name: stated_range(ranges.get(name), horizon) for name in several}
-    for name, weights in several.items():
-        one = found[name]
-        if one is not None and weights is not None and reward_name(name, weights) != name:
-            found[name] = one._replace(lo=-one.hi, hi=-one.lo)
+        if name not in names:
+            raise unknown("reward in reward_range", name, names)
+    found = []
+    for name in names:
+        stated = stated_range(ranges.get(name), horizon)
+        if stated is not None and reward_name(name, weights.get(name, {})) != name:
+            stated = stated._replace(lo=-stated.hi, hi=-stated.lo)
+        found.append(Reward(name, weights.get(name), stated))
     return found
 
 
-def _single(
+def _every(
     log: Log,
     asked: list[Request],
-    stated: Stated | None,
-    checkpoint: str | Path | None,
+    checkpoint: Path | None,
     *,
-    reward: Mapping[str, float] | None,
-    settings: dict[str, Any],
+    rewards: Sequence[Reward],
     features: object,
     behavior: Any,
     usual: bool,
     value_at: str,
-    nothing_hidden: bool,
-    engine: str,
-    address: str | None,
     parts: int | None,
-    threads: int | None,
-    seed: int,
-    progress: Progress | None,
-) -> Evaluation:
-    """The evaluation of one log with one reward."""
+    passes: Callable[[Work, Path | None], LocalPasses | ClusterPasses],
+    settings: dict[str, Any],
+) -> dict[str, Evaluation]:
+    """The evaluation of one log with every reward, in two passes."""
+    seed = settings["seed"]
     log = estimated(log, behavior, seed)
     sample = log.sample(SAMPLE, seed)
     seen = Observed.of(sample, log.rows if log.rows is not None else len(sample))
@@ -224,35 +232,26 @@ def _single(
     fitted = made if made.fitted else made.fit(sample)
     second = feature_map(second_map(fitted, seen), seed).fit(sample)
     asked = _with_action_values(asked, log, fitted, usual)
-    log = _in_batches(log, fitted)
-    plan = _plan(log, asked, fitted, value_at, seed)
-    number = int(np.clip(plan.division.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
-    number = number if parts is None else parts
-    pieces = log.parts(number) if number > 1 else [log]
-    work = Work(pieces, plan, asked)
-    passes: LocalPasses | ClusterPasses = LocalPasses(work, threads, progress)
-    if engine == "dask":
-        passes = ClusterPasses(work, progress, address, checkpoint)
-    announce(plan)
-    passes.run()
+    most = max(int(BATCH_BYTES / (8 * fitted.most_active)), FEWEST_ROWS)
+    log = replace(log, batch_rows=min(log.batch_rows, most))
+    own = tuple(one.weights for one in rewards if one.weights is not None)
+    plan = _plan(log, asked, fitted, value_at, seed, own)
+    if parts is None:
+        many = int(np.clip(plan.division.rows // PART_ROWS, 1, MOST_PARTS))
+        parts = many if settings["engine"] == "dask" else 1
+    pieces = log.parts(parts) if parts > 1 else [log]
     settings = {
         **settings,
         "features": str(fitted.spec),
         "features_reason": "as requested" if chosen is None else chosen.reason,
-        "second_features": second.spec,
         "n_features": fitted.n_features,
         "learners": [one.label for one in asked],
-        "engine": engine,
         "parts": len(pieces),
-        "seed": seed,
-        "reward_range": None if stated is None else [stated.lo, stated.hi],
-        "horizon": None if stated is None else stated.horizon,
-        "nothing_hidden": nothing_hidden,
         "unit": log.unit,
-        "reward": reward,
     }
-    check_stated(log, passes.first.ratios.extent, stated, plan.where == "start")
-    return conclude(log, work, passes, second, stated, nothing_hidden, settings)
+    announce(plan)
+    work = Work(pieces, plan, asked)
+    return conclude(log, work, passes(work, checkpoint), second, rewards, settings)
 
 
 def expected_seconds(rows: int, features: int, targets: int) -> float:
@@ -273,13 +272,9 @@ def announce(plan: Plan) -> None:
         print(f"{size}: about {duration(seconds)} of processor time", file=sys.stderr)
 
 
-def _in_batches(log: Log, features: FeatureMap) -> Log:
-    """The log in batches whose features take no more than `BATCH_BYTES`."""
-    most = max(int(BATCH_BYTES / (8 * features.most_active)), FEWEST_ROWS)
-    return replace(log, batch_rows=min(log.batch_rows, most))
-
-
-def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str, seed: int) -> Plan:
+def _plan(
+    log: Log, asked: list[Request], features: FeatureMap, value_at: str, seed: int, rewards: Rewards
+) -> Plan:
     lams = [one.estimator.lam for one in asked if isinstance(one.estimator, Drl)]
     systems = dict.fromkeys([TD, *(one.system for one in asked if one.system is not None)])
     rows = log.rows
@@ -299,7 +294,7 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str, s
         tuple(log.targets), features, division,
         where, tuple(systems),
         GRID[:-1] if average else grid(lam for lam in lams if lam is not None), seed, by_action,
-        log.n_actions if log.schema.behavior.whole else 0,
+        log.n_actions if log.schema.behavior.whole else 0, rewards,
     )  # fmt: skip
 
 
@@ -352,38 +347,68 @@ def conclude(
     work: Work,
     passes: LocalPasses | ClusterPasses,
     second: FeatureMap,
-    stated: Stated | None,
-    nothing_hidden: bool,
+    rewards: Sequence[Reward],
     settings: dict[str, Any],
-) -> Evaluation:
-    """Solve the equations, make the second pass, and draw conclusions from both."""
-    plan, first = work.plan, passes.first
-    e, targets = first.equations(plan), range(len(plan.targets))
-    ended: dict[int, list[Followed]] = {t: [] for t in targets}
+) -> dict[str, Evaluation]:
+    """Make both passes, and draw conclusions from them."""
+    passes.run()
+    plan, first, T = work.plan, passes.first, len(work.plan.targets)
+    ended: dict[int, list[Followed]] = {}
     for one in passes.online:
-        ended[one.target].append(one)
-    stabilities = [assess(e, t, plan.targets[t], plan.seed) for t in targets]
-    asked = {t: lines(e, plan, t, work.asked, ended[t], stabilities[t]) for t in targets}
-    estimators = {t: needed(asked[t], plan.where == "start") for t in targets}
-    whole = gather(plan, first, e, estimators, passes.sweep)
-    second_of = second_curves(whole, second)
+        ended.setdefault(one.stream, []).append(one)
+    logs, listed, stabilities = begun(plan, first), [], []
+    for log_of, (_, weights, stated) in zip(logs, rewards, strict=True):
+        e = log_of.equations
+        check_stated(log, log_of.first.ratios, weights, stated, plan.where == "start")
+        found = [assess(e, t, target, plan.seed) for t, target in enumerate(plan.targets)]
+        stabilities.append(found)
+        listed.append([
+            lines(e, plan, t, work.asked, ended.get(log_of.reward * T + t, []), found[t])
+            for t in range(T)
+        ])  # fmt: skip
+    episodes = plan.where == "start"
+    gather(logs, [[needed(one, episodes) for one in some] for some in listed], passes.sweep)
+    unbiased = first.ratios.whole_steps and not log.behavior_estimated  # whatever the features
+    seconds = [{}] * len(logs) if unbiased else second_curves(logs, first, second)
+    settings |= {"second_features": None if unbiased else second.spec}
+    calibrated, columns = calibrate(first.probabilities), LogColumns.of(log, first.sample)
+    return {
+        reward.name: _answer(
+            log, columns, calibrated, reward, settings, logs[i], listed[i], stabilities[i],
+            seconds[i],
+        )
+        for i, reward in enumerate(rewards)
+    }  # fmt: skip
+
+
+def _answer(
+    log: Log,
+    columns: LogColumns,
+    calibrated: LogCalibration,
+    reward: Reward,
+    settings: dict[str, Any],
+    whole: Evidence,
+    listed: list[list[Line]],
+    stabilities: list[Stability],
+    second: Mapping[int, Curve],
+) -> Evaluation:
+    """The evaluation of one reward from what both passes have found."""
+    plan, first, e, stated = whole.plan, whole.first, whole.equations, reward.stated
     evidence = joined(whole)
-    estimate = log.calibration if isinstance(log, EstimatedLog) else None
-    facts = log_facts(evidence, log, estimate, stated, nothing_hidden)
+    facts = log_facts(evidence, log, columns, stated, settings["nothing_hidden"])
     returns = logged_returns(whole, facts)
     results = []
-    for t in targets:
-        selection = select(whole.curves[t], returns, second_of.get(t))
+    for t, some in enumerate(listed):
+        selection = select(whole.curves[t], returns, second.get(t))
         about = overlap(first.ratios, t, plan.targets[t]), stabilities[t]
-        results.append(table(evidence, t, asked[t], about, selection))
+        results.append(table(evidence, t, some, about, selection))
     named = plan.features.names(facts.obs_names) if facts.obs_names else []
-    calibrated = calibrate(first.probabilities)
     if facts.behavior_estimated:
         reason = "the probabilities are estimates: see behavior_estimated"
         calibrated = LogCalibration(0, False, reason=reason)
     general = findings("log", of_log(facts, calibrated, named))
     warnings, recommended, sides = list(general), {}, []
-    probabilities = Probabilities(calibrated, {}, {})
+    turning = []
     for t, result in enumerate(results):
         name, about_it = result.name, of_target(result, facts, returns)
         found = findings("target", about_it, name)
@@ -392,15 +417,14 @@ def conclude(
             Side(name, result.selection, recommended[name].warnings, result.overlap.as_logged)
         )
         decision = compared(sides[-1], None, returns)
-        turning = sensitivity(whole, t, result.selection.value, decision, facts.continuing)
-        probabilities.sensitivity[name] = turning
-        probabilities.spreads[name] = spreads(first.sample.outcomes, t, name, facts.continuing)
-        found += findings("target", turning.facts, name)
+        turning.append(sensitivity(whole, t, result.selection.value, decision, facts.continuing))
+        found += findings("target", turning[-1].facts, name)
         for v in result.values:
             found += findings("learner", of_learner(v, result.unsettled), name)
         warnings += found
     valued = whole.behavior()
     reach = sampling_error(valued.influence, facts.divided)
+    pencils = [pencil(e, t) for t in range(len(listed))]
     return Evaluation(
         log=facts,
         features=plan.features,
@@ -410,12 +434,20 @@ def conclude(
         behavior=LoggedValue(valued.value, valued.value - reach, valued.value + reach),
         sides=sides,
         data=returns,
-        paths=None
-        if plan.average
-        else partial(path_rows, [pencil(e, t) for t in targets], e.start_mean, stabilities),
+        paths=None if plan.average else partial(path_rows, pencils, e.start_mean, stabilities),
         histogram_rows=histogram(first.ratios, plan.targets),
-        settings=settings,
-        probabilities=probabilities,
+        settings={
+            **settings,
+            "reward": reward.weights,
+            "reward_range": None if stated is None else [stated.lo, stated.hi],
+            "horizon": None if stated is None else stated.horizon,
+        },
+        calibration=calibrated,
+        turning=turning,
+        spreads=[
+            spreads(first.sample.outcomes, t, one.name, facts.continuing)
+            for t, one in enumerate(results)
+        ],
         advice=[log_next(whole, t, side, returns, log.schema) for t, side in enumerate(sides)],
         places=visits(
             whole.sampled,
@@ -424,4 +456,5 @@ def conclude(
             facts.continuing,
             named,
         ),
+        reward=reward.name,
     )

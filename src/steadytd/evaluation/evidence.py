@@ -24,7 +24,7 @@ SAMPLE_ROWS, SAMPLE_BYTES = 10_000, 32e6  # of the rows that are looked at one b
 
 @dataclass(eq=False)
 class Evidence:
-    """What estimators are made from: `sums[label, target]` has the sums that they asked for.
+    """What estimators of one reward are made from: `sums[label, target]` are what they asked for.
 
     Sums are by unit, without units that have no rows. `through_weights[target, label]` is what each
     unit does to DRL(lam) through w, where episodes are cut off.
@@ -34,6 +34,7 @@ class Evidence:
     first: FirstPass
     equations: Equations
     units: Units
+    reward: int = 0
     sums: dict[tuple[str, int], Any] = field(default_factory=dict)
     curves: dict[int, Curve] = field(default_factory=dict)
     returns: dict[int, Any] = field(default_factory=dict)

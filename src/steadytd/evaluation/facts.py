@@ -13,14 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError, visible
 from steadytd.base.numbers import count, number, whole
-from steadytd.evaluation.assumed import contradictions
+from steadytd.evaluation.assumed import contradictions, missing_episodes
+from steadytd.evaluation.behavior import EstimatedLog
 from steadytd.evaluation.calibration import LogCalibration
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import correlation, effective_number
-from steadytd.evaluation.recurring import recurring
+from steadytd.evaluation.overlap import RatioSums
+from steadytd.evaluation.recurring import recurring, unused_values
+from steadytd.evaluation.rows import rewards_of
 from steadytd.evaluation.rule import (
     FEW_VALUES,
     FEWEST_STRETCHES,
@@ -29,6 +32,7 @@ from steadytd.evaluation.rule import (
     cross_fitting,
     paired,
 )
+from steadytd.evaluation.sample import ROW, EpisodeSample
 from steadytd.evaluation.values import REFERENCE, TargetValues, Value
 from steadytd.logs.log import Log
 
@@ -73,11 +77,17 @@ def stated_range(reward_range: object, horizon: object) -> Stated | None:
     return Stated(lo, hi, None if horizon is None else whole("horizon", horizon, 1))
 
 
-def check_stated(log: Log, extent: Floats, stated: Stated | None, episodes: bool) -> None:
-    """Refuse a log that contradicts what is stated; `extent` has its extremes (`RatioSums`)."""
+def check_stated(
+    log: Log,
+    ratios: RatioSums,
+    weights: Mapping[str, float] | None,
+    stated: Stated | None,
+    episodes: bool,
+) -> None:
+    """Refuse a log that contradicts what is stated; `ratios` have its extremes."""
     if stated is None:
         return
-    least, most, _, longest = extent.tolist()
+    (least, most), longest = ratios.reward_range, ratios.extent[1]
     if episodes and stated.horizon is not None and longest > stated.horizon:
         raise InputError(
             f"horizon={stated.horizon} is the most steps that an episode can have, but the log has "
@@ -86,12 +96,13 @@ def check_stated(log: Log, extent: Floats, stated: Stated | None, episodes: bool
     if stated.lo <= least and most <= stated.hi:
         return
     for batch in replace(log).batches(columns=()):
-        out = np.flatnonzero((batch.reward < stated.lo) | (batch.reward > stated.hi))
+        [reward] = rewards_of(batch, () if weights is None else (weights,))
+        out = np.flatnonzero((reward < stated.lo) | (reward > stated.hi))
         if len(out):
             i = int(out[0])
             raise InputError(
                 f"{log.where(int(batch.rows[i]))} (counted from 0): reward "
-                f"{batch.reward[i]:.10g} lies outside reward_range=({stated.lo:g}, {stated.hi:g}); "
+                f"{reward[i]:.10g} lies outside reward_range=({stated.lo:g}, {stated.hi:g}); "
                 "give the range of all rewards that a step can give, or correct the log."
             )
 
@@ -164,7 +175,7 @@ def of_log(
         "effective_units": f.effective_units,
         **f.recurring,
         **f.assumed,
-        "time_limit": float(f.assumed.get("time_limit", 0.0) > 0.0 and not _known_end(f)),
+        **({"time_limit": 0.0, "step_unseen": 0.0} if _known_end(f) else {}),
     }
 
 
@@ -206,17 +217,26 @@ def _worst(c: LogCalibration, f: LogFacts, features: Sequence[str]) -> str:
     return f"action {f.action(c.leaning.action)} is taken too often where {which} is {size}"
 
 
+class LogColumns(NamedTuple):
+    """What is read of the log's other columns, once for all rewards."""
+
+    unused: dict[str, Longs]
+    missing: dict[str, Any]  # numbers of episodes
+
+    @staticmethod
+    def of(log: Log, sample: EpisodeSample) -> LogColumns:
+        """Those of a log, in the rows that end sampled episodes."""
+        return LogColumns(unused_values(log, sample.outcomes[:, ROW]), missing_episodes(log))
+
+
 def log_facts(
-    evidence: Evidence,
-    log: Log,
-    behavior: dict[str, Any] | None,
-    stated: Stated | None,
-    hidden: bool,
+    evidence: Evidence, log: Log, columns: LogColumns, stated: Stated | None, hidden: bool
 ) -> LogFacts:
-    """From the passes; `behavior` has numbers of the estimated policy, None: it was logged."""
+    """From the passes; `columns` are further ones of the log."""
     ratios, sample = evidence.first.ratios, evidence.first.sample
     truncated, left = ratios.cut.tolist()
-    least, most, discount, longest = ratios.extent.tolist()
+    behavior = log.calibration if isinstance(log, EstimatedLog) else None
+    discount, longest = ratios.extent.tolist()
     return LogFacts(
         rows=ratios.n_rows,
         episodes=ratios.n_episodes,
@@ -229,7 +249,7 @@ def log_facts(
         divided=evidence.stretches,
         behavior_estimated=behavior is not None,
         behavior_numbers=behavior or {},
-        rewards=(least, most),
+        rewards=ratios.reward_range,
         largest_discount=discount,
         longest=int(longest),
         stated=stated,
@@ -237,10 +257,10 @@ def log_facts(
         unit=log.unit,
         learned_folds=log.learned_folds,
         effective_units=math.nan if log.unit is None else effective_number(evidence.starts),
-        recurring=recurring(log, sample.outcomes),
+        recurring=recurring(columns.unused, sample.outcomes),
         assumed={}
         if evidence.stretches
-        else contradictions(log, sample.outcomes, sample.rows, log.targets),
+        else columns.missing | contradictions(log, sample.outcomes, sample.rows, evidence.sampled),
         notes=log.notes,
         obs_names=log.schema.obs_names,
         actions=tuple(map(str, log.schema.actions)),

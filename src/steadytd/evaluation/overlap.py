@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.intervals import mean_interval
@@ -26,21 +25,24 @@ class RatioSums:
     ============== ================ ===========================================================
     `episodes`     [2]              episodes, and the sum of their weights
     `cut`          [2]              episodes that were cut off, and the discount left there
-    `extent`       [4]              least and largest reward, largest discount, longest episode
+    `extent`       [2]              largest discount, longest episode
+    `rewards`      [R, 2]           minus the least, and the largest of each reward
     `last`         [1]              the largest number of an episode
     `rows`         [2, blocks]      rows, and the sum of their weights
     `rho`          [T, blocks]      weighted sums of ratios
     `totals`       [T, 4]           of (w rho)^2, of rho = 0, of products over episodes, squared
     `largest`      [T, 2]           the largest ratio, and the number of its row
     `histogram`    [T, bins]        rows by ratio
-    `by_step`      [T, 3, horizon]  of snpdis: discounted product times reward at step t, products
-                                    at step t, products of episodes that ended after t steps
+    `by_step`      [T, 2, horizon]  of snpdis: products at step t, and those of episodes that ended
+                                    after t steps
+    `earned`       [R, T, horizon]  discounted products times the reward at step t
     ============== ================ ===========================================================
     """
 
     episodes: Floats
     cut: Floats
     extent: Floats
+    rewards: Floats
     last: Floats
     rows: Floats
     rho: Floats
@@ -48,15 +50,16 @@ class RatioSums:
     largest: Floats
     histogram: Floats
     by_step: Floats
+    earned: Floats
 
     @staticmethod
-    def of(targets: int) -> RatioSums:
+    def of(targets: int, rewards: int = 1) -> RatioSums:
         """No rows yet."""
         return RatioSums(
-            np.zeros(2), np.zeros(2), np.array([np.inf, -np.inf, 0.0, 0.0]),
+            np.zeros(2), np.zeros(2), np.zeros(2), np.full((rewards, 2), -np.inf),
             np.zeros(1), np.zeros((2, BLOCKS)), np.zeros((targets, BLOCKS)), np.zeros((targets, 4)),
             np.tile([0.0, -1.0], (targets, 1)), np.zeros((targets, BINS)),
-            np.zeros((targets, 3, HORIZON)),
+            np.zeros((targets, 2, HORIZON)), np.zeros((rewards, targets, HORIZON)),
         )  # fmt: skip
 
     def add(self, table: RowTable, division: Division, products: Floats) -> None:
@@ -64,9 +67,9 @@ class RatioSums:
         self.episodes += table.first.sum(), table.first @ table.weight
         left = (table.discounted * table.discount)[table.cut]
         self.cut += len(left), left.sum()
-        reward, longest = table.reward, table.step.max() + 1.0
-        extent = np.array([reward.min(), reward.max(), table.discount.max(), longest])
-        self.extent = widest(self.extent, extent)
+        self.extent = np.maximum(self.extent, [table.discount.max(), table.step.max() + 1.0])
+        extremes = np.stack([(-table.rewards).max(axis=1), table.rewards.max(axis=1)], axis=1)
+        self.rewards = np.maximum(self.rewards, extremes)
         self.last = np.maximum(self.last, table.episode[-1])
         block = division.block(table.unit)
         for i, weights in enumerate((None, table.weight)):
@@ -85,26 +88,37 @@ class RatioSums:
 
     def _add_steps(self, t: int, table: RowTable, product: Floats) -> None:
         """The sums by step; rewards beyond the horizon are added to its last step."""
-        earned = table.discounted * product * table.reward
-        self.by_step[t, 0] += np.bincount(np.minimum(table.step, HORIZON - 1), earned, HORIZON)
+        step = np.minimum(table.step, HORIZON - 1)
+        for r, earned in enumerate(table.discounted * product * table.rewards):
+            self.earned[r, t] += np.bincount(step, earned, HORIZON)
         inside = table.step < HORIZON
-        self.by_step[t, 1] += np.bincount(table.step[inside], product[inside], HORIZON)
+        self.by_step[t, 0] += np.bincount(table.step[inside], product[inside], HORIZON)
         ended = table.last & (table.step + 1 < HORIZON)
-        self.by_step[t, 2] += np.bincount(table.step[ended] + 1, product[ended], HORIZON)
+        self.by_step[t, 1] += np.bincount(table.step[ended] + 1, product[ended], HORIZON)
 
     def merge(self, other: RatioSums) -> None:
         """Add the sums of the next part of the log."""
         larger = other.largest[:, 0] > self.largest[:, 0]
         self.largest[larger] = other.largest[larger]
-        self.extent = widest(self.extent, other.extent)
-        self.last = np.maximum(self.last, other.last)
-        for name in ("episodes", "cut", "rows", "rho", "totals", "histogram", "by_step"):
+        for name in ("extent", "rewards", "last"):
+            setattr(self, name, np.maximum(getattr(self, name), getattr(other, name)))
+        for name in ("episodes", "cut", "rows", "rho", "totals", "histogram", "by_step", "earned"):
             own = getattr(self, name)
             own += getattr(other, name)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it by name, for a file."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+    def of_reward(self, r: int) -> RatioSums:
+        """The sums of one reward."""
+        return replace(self, rewards=self.rewards[r : r + 1], earned=self.earned[r : r + 1])
+
+    @property
+    def whole_steps(self) -> bool:
+        """Whether every episode has one step, and none is cut off."""
+        return bool(self.extent[1] <= 1.0 and not self.cut[0])
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The least and the largest value of the first reward."""
+        return -float(self.rewards[0, 0]), float(self.rewards[0, 1])
 
     @property
     def n_rows(self) -> int:
@@ -118,16 +132,11 @@ class RatioSums:
 
     def step_means(self, target: int) -> tuple[Floats, Floats]:
         """Of snpdis: N_t / D_t and 1 / D_t by step; 0 where no product is above 1e-100."""
-        end = min(int(self.extent[3]) + 1, HORIZON)
-        N, D, ended = self.by_step[target, :, :end]
+        end = min(int(self.extent[1]) + 1, HORIZON)
+        N, (D, ended) = self.earned[0, target, :end], self.by_step[target, :, :end]
         D = D + np.cumsum(ended)
         inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 1.0 / LARGEST)
         return N * inverse, inverse
-
-
-def widest(one: Floats, other: Floats) -> Floats:
-    """The extent of all rows from those of two parts."""
-    return np.append(min(one[0], other[0]), np.maximum(one[1:], other[1:]))
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,6 @@ class Overlap:
     target's own would be as good. `ess_trajectory` is that of episodes, with products of ratios.
     `rho_mean` should be 1, and so should `product_mean`, the mean product of an episode's ratios:
     where it is far below 1, the episodes that matter most to the target are not in the log.
-    `violations` is 0: logs whose behaviour probability is 0 are refused.
     """
 
     target: str
@@ -155,8 +163,6 @@ class Overlap:
     rho_mean_hi: float
     zero_share: float
     product_mean: float
-    violations: int = 0
-    violation_rows: tuple[int, ...] = ()
 
     @property
     def as_logged(self) -> bool:

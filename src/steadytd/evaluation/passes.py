@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,15 @@ from steadytd.evaluation.action_equations import ActionEquations
 from steadytd.evaluation.calibration import ProbabilitySums
 from steadytd.evaluation.equations import Equations
 from steadytd.evaluation.overlap import RatioSums
-from steadytd.evaluation.rows import Division, RowTable, Where, is_sparse, recursion, tables
+from steadytd.evaluation.rows import (
+    Division,
+    Rewards,
+    RowTable,
+    Where,
+    is_sparse,
+    recursion,
+    tables,
+)
 from steadytd.evaluation.sample import EpisodeSample
 from steadytd.evaluation.scores import RowSums, Units, add_rows
 from steadytd.evaluation.sums import TD, Sums, System
@@ -55,6 +63,12 @@ class Plan:
     seed: int = 0
     by_action: ActionPlan | None = None
     behavior_actions: int = 0  # how many, where the behaviour's whole distribution is logged
+    rewards: Rewards = ()  # made of further columns; without them it is the log's own
+
+    @property
+    def n_rewards(self) -> int:
+        """How many rewards there are."""
+        return max(len(self.rewards), 1)
 
     @property
     def average(self) -> bool:
@@ -67,7 +81,8 @@ class Plan:
         active = 1.5 * features.most_active if is_sparse(features) else features.n_features
         probabilities = 0 if self.by_action is None else 2 * self.by_action.actions
         seen = (1 + self.average) * (active + n_obs)  # next states are not shared
-        return 8.0 * (seen + 14 + len(self.targets) * (1 + probabilities))
+        others = seen + 12 + 2 * self.n_rewards
+        return 8.0 * (others + len(self.targets) * (1 + probabilities))
 
     def keeps(self, n_obs: int) -> bool:
         """Whether all tables of the log stay in memory."""
@@ -75,8 +90,8 @@ class Plan:
 
     def new_sums(self, features: FeatureMap, systems: Sequence[System]) -> Sums:
         """Empty sums for a feature map."""
-        d = features.n_features + self.average
-        return Sums(d, len(self.targets), systems, is_sparse(features))
+        d, T, sparse = features.n_features + self.average, len(self.targets), is_sparse(features)
+        return Sums(d, T, systems, sparse, self.n_rewards)
 
 
 def wanted(part: Log) -> tuple[str, ...]:
@@ -90,9 +105,14 @@ def read(part: Log) -> Iterator[LogBatch]:
     return part.batches(columns=wanted(part))
 
 
+def read_rows(part: Log, plan: Plan) -> Iterator[RowTable]:
+    """The tables of a part without features."""
+    return tables(read(part), plan.division, plan.rewards)
+
+
 def read_tables(part: Log, plan: Plan) -> Iterator[RowTable]:
     """The tables of a part with their features."""
-    for table in tables(read(part), plan.division):
+    for table in read_rows(part, plan):
         yield table.with_features(plan.features, plan.average)
 
 
@@ -111,17 +131,17 @@ class FirstPass:
     @staticmethod
     def of(plan: Plan, n_obs: int) -> FirstPass:
         """Nothing yet."""
-        T, d = len(plan.targets), plan.features.n_features + plan.average
+        T, d, R = len(plan.targets), plan.features.n_features + plan.average, plan.n_rewards
         by_action = None
         if plan.by_action is not None:
             own = plan.by_action
-            by_action = ActionEquations(own.places, own.actions, d, plan.where)
-        rows = int(min(SAMPLE_ROWS, SAMPLE_BYTES / (8.0 * (2 * n_obs + 16 + T))))
+            by_action = ActionEquations(own.places, own.actions, d, plan.where, R)
+        rows = int(min(SAMPLE_ROWS, SAMPLE_BYTES / (8.0 * (2 * n_obs + 14 + T + 2 * R))))
         return FirstPass(
             plan.new_sums(plan.features, plan.systems),
-            RatioSums.of(T),
+            RatioSums.of(T, R),
             ProbabilitySums(d, plan.behavior_actions),
-            EpisodeSample(plan.seed, T, rows, plan.division.rows, plan.average),
+            EpisodeSample(plan.seed, T, rows, plan.division.rows, plan.average, R),
             by_action,
         )
 
@@ -140,9 +160,19 @@ class FirstPass:
         """The equations of all rows."""
         return Equations(self.sums, plan.where, plan.division)
 
+    def of_reward(self, r: int) -> FirstPass:
+        """What the pass makes of one of the rewards."""
+        return replace(
+            self,
+            sums=self.sums.of_reward(r),
+            ratios=self.ratios.of_reward(r),
+            sample=self.sample.of_reward(r),
+            by_action=None if self.by_action is None else self.by_action.of_reward(r),
+        )
+
     def merged(self, other: FirstPass) -> FirstPass:
         """Both parts of the log, in this order."""
-        self.sums.restore(other.sums.arrays())
+        self.sums.merge(other.sums)
         self.ratios.merge(other.ratios)
         self.probabilities.merge(other.probabilities)
         self.sample.merge(other.sample)
@@ -150,33 +180,6 @@ class FirstPass:
             self.by_action.merge(other.by_action)
         self.left_out += other.left_out
         return self
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it by name, for a file."""
-        named: dict[str, Any] = {
-            "sums": self.sums, "ratios": self.ratios, "probabilities": self.probabilities,
-            "sample": self.sample, "by_action": self.by_action,
-        }  # fmt: skip
-        found: dict[str, NDArray[Any]] = {"left_out": np.array(self.left_out)}
-        for name, one in named.items():
-            if one is not None:
-                found |= {f"{name}/{k}": np.asarray(v) for k, v in one.arrays().items()}
-        return found
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over what `arrays` has named; nothing may have been added yet."""
-
-        def own(name: str) -> dict[str, Any]:
-            prefix = f"{name}/"
-            return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-        self.left_out = int(arrays["left_out"])
-        self.sums.restore(own("sums"))
-        self.ratios = RatioSums(**own("ratios"))
-        self.probabilities.restore(own("probabilities"))
-        self.sample.restore(own("sample"))
-        if self.by_action is not None:
-            self.by_action.restore(own("by_action"))
 
 
 def first_pass(

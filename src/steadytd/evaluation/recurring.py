@@ -14,13 +14,14 @@ has about Fisher's distribution where values do not matter. A column is found if
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import visible
-from steadytd.evaluation.sample import PRODUCTS, RETURN, ROW, WEIGHT
+from steadytd.evaluation.sample import PRODUCTS, RETURN, WEIGHT
 from steadytd.logs.log import Log
 from steadytd.logs.units import texts
 
@@ -35,20 +36,19 @@ SOMEONE = re.compile(
 )  # names of columns that say who was logged
 
 
-def recurring(log: Log, outcomes: Floats) -> dict[str, Any]:
+def recurring(unused: Mapping[str, Longs], outcomes: Floats) -> dict[str, Any]:
     """The facts of an unused column that explains returns or effects; empty if there is none."""
-    names = [] if log.unit is not None else _unused(log)
-    if not names or not len(outcomes):
+    if not unused or not len(outcomes):
         return {}
     from scipy.stats import rankdata
 
     G, W = outcomes[:, RETURN], outcomes[:, PRODUCTS:].T / outcomes[:, WEIGHT]
     ranks = [rankdata(one) for one in (G, *((W - 1.0) * (G - G.mean())))]
     found = []
-    for name, values in zip(names, _values(log, names, outcomes[:, ROW]), strict=True):
+    for name, values in unused.items():
         known = values >= 0
         p = min(p_value(values[known], one[known]) for one in ranks)
-        if p < LEVEL / (len(names) * len(ranks)):
+        if p < LEVEL / (len(unused) * len(ranks)):
             found.append((not is_someone(name), p, name))
     if not found:
         return {}
@@ -104,10 +104,16 @@ def _unused(log: Log) -> list[str]:
     ]
 
 
-def _values(log: Log, names: list[str], rows: Floats) -> list[Longs]:
-    """The values of columns in some rows, as numbers of distinct ones; -1 where one is missing."""
+def unused_values(log: Log, rows: Floats) -> dict[str, Longs]:
+    """The values of unused columns in some rows, as numbers of distinct ones; -1 if one is missing.
+
+    Where the log has a column of units, none is looked for.
+    """
     import pyarrow as pa
 
+    names = [] if log.unit is not None else _unused(log)
+    if not names or not len(rows):
+        return {}
     source = log.source.with_types({name: pa.string() for name in names})
     parts: list[list[Any]] = [[] for _ in names]
     for chunk in source.read(names, log.begin, log.end, READ_ROWS):
@@ -117,4 +123,5 @@ def _values(log: Log, names: list[str], rows: Floats) -> list[Longs]:
             part.append(texts(chunk.batch.column(name)).take(places))
     numbers = (pa.chunked_array(part, pa.large_string()).combine_chunks() for part in parts)
     codes = (one.dictionary_encode().indices.fill_null(-1) for one in numbers)
-    return [one.to_numpy(zero_copy_only=False).astype(np.int64) for one in codes]
+    found = (one.to_numpy(zero_copy_only=False).astype(np.int64) for one in codes)
+    return dict(zip(names, found, strict=True))

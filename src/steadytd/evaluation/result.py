@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -15,7 +14,6 @@ import numpy as np
 
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, unknown, visible
-from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
 from steadytd.base.numbers import count, number
@@ -32,7 +30,7 @@ from steadytd.evaluation.facts import LogFacts, independent, rare_probability
 from steadytd.evaluation.gate import Gate, Requirement
 from steadytd.evaluation.next_log import LogNext
 from steadytd.evaluation.quantiles import Spreads
-from steadytd.evaluation.records import decode, encode
+from steadytd.evaluation.records import load_record, save_record
 from steadytd.evaluation.rule import LoggedReturns
 from steadytd.evaluation.segments import Segments
 from steadytd.evaluation.sensitivity import Sensitivity
@@ -111,24 +109,9 @@ class RareOutcome:
             f"changed the return by {number(self.change, 2)}, the difference would vanish."
         )
 
-    @property
-    def once_in(self) -> float:
-        """The old form of `probability`: its inverse."""
-        warnings.warn("once_in is now 1 / probability", DeprecationWarning, stacklevel=2)
-        return 1.0 / self.probability
-
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {**vars(self), "text": self.text}
-
-
-@dataclass(frozen=True)
-class Probabilities:
-    """Calibration of the logged probabilities; by target, sensitivity and the returns' spread."""
-
-    calibration: LogCalibration
-    sensitivity: dict[str, Sensitivity]
-    spreads: dict[str, Spreads]
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,7 +136,9 @@ class Evaluation(Displayable):
     paths: Callable[[], list[dict[str, Any]]] | None
     histogram_rows: list[dict[str, Any]]
     settings: dict[str, Any]
-    probabilities: Probabilities
+    calibration: LogCalibration
+    turning: list[Sensitivity]  # of every target, as the next two
+    spreads: list[Spreads]
     places: Visits | None = None
     advice: list[LogNext] = field(default_factory=list)
     reward: str = ""  # which of several this is
@@ -204,9 +189,7 @@ class Evaluation(Displayable):
     @cached_property
     def overlap(self) -> pl.DataFrame:
         """One row per target; see `Overlap`."""
-        import polars as pl
-
-        return _frame([j.overlap.to_dict() for j in self.results], violation_rows=pl.List(pl.Int64))
+        return _frame([j.overlap.to_dict() for j in self.results])
 
     @cached_property
     def histogram(self) -> pl.DataFrame:
@@ -284,14 +267,9 @@ class Evaluation(Displayable):
         """What to log next to decide about a target: which exploration, how many episodes."""
         return self.advice[self.place(target)]
 
-    @property
-    def calibration(self) -> LogCalibration:
-        """What the logged probabilities were held against; see `docs/evaluate.md`."""
-        return self.probabilities.calibration
-
     def sensitivity(self, target: str) -> Sensitivity:
         """How wrong the ratios would have to be before target and behaviour change places."""
-        return self.probabilities.sensitivity[self.targets[self.place(target)]]
+        return self.turning[self.place(target)]
 
     def unseen(self, target: str) -> RareOutcome:
         """How rare an outcome is that the log may miss, and how large it would have to be."""
@@ -304,8 +282,7 @@ class Evaluation(Displayable):
 
         No rows where too few whole episodes are like the target's; `to_dict` has the reason.
         """
-        spread = self.probabilities.spreads[self.targets[self.place(target)]]
-        rows = [row._asdict() for row in spread.rows]
+        rows = [row._asdict() for row in self.spreads[self.place(target)].rows]
         return _frame(rows, what=str, level=float, value=float, lo=float, hi=float)
 
     @cached_property
@@ -371,11 +348,16 @@ class Evaluation(Displayable):
                 "A value is the reward per step of the target policy in the long run.",
                 "Its interval adds sampling error and bias of the features.",
             ]
-        features = f"Features: {self.features_reason}"
-        found.append(f"{features}; checked by {self.settings['second_features']}.")
+        found.append(f"Features: {self.features_reason}; {self._checked}.")
         if f.stated is not None:
             found.append("Intervals include rare outcomes within the stated range of rewards.")
         return found
+
+    @property
+    def _checked(self) -> str:
+        """What checks the features."""
+        second = self.settings["second_features"]
+        return f"checked by {second}" if second else "of one step, so they do not bias drl"
 
     def value_function(self, target: str, learner: str | None = None) -> ValueFunction:
         """The value function of a target, by a learner (default: the recommended or lstd-like one).
@@ -400,9 +382,7 @@ class Evaluation(Displayable):
 
     def save(self, path: str | Path) -> Path:
         """Write the evaluation to a NumPy archive; `steadytd.load_evaluation` reads it back."""
-        arrays: dict[str, Any] = {}
-        content = json.dumps(encode(self, arrays))
-        return write_arrays(Path(path), {"content": np.array(content), **arrays}, compressed=True)
+        return save_record(Path(path), self)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -418,33 +398,24 @@ class Evaluation(Displayable):
     def to_dict(self) -> dict[str, Any]:
         """For JSON: numbers that are not finite become null."""
         document = {
-            "decisions": [d.to_dict() for d in self.decisions],
+            **self.summary,
             "best": vars(self.best),
-            "behavior": self.behavior._asdict(),
             "values": [v.to_dict() for v in self._rows()],
-            "recommended": [r.to_dict() for r in self.recommended.values()],
             "overlap": [j.overlap.to_dict() for j in self.results],
             "stability": self._stabilities,
-            "held_out": [
-                {"target": j.name, **j.held_out._asdict(), "share": j.held_out.share}
-                for j in self.results
-            ],
             "agreement": [d.to_dict() for j in self.results for d in j.differences],
             "path": self.path_rows,
             "visits": None if self.places is None else self.places.to_dict(),
             "calibration": self.calibration.to_dict(),
-            "sensitivity": [s.to_dict() for s in self.probabilities.sensitivity.values()],
+            "sensitivity": [s.to_dict() for s in self.turning],
             "unseen": [self.unseen(name).to_dict() for name in self.targets],
             "assumptions": self.assumptions,
             "log_next": [one.to_dict() for one in self.advice],
             "quantiles": [
-                {**s._asdict(), "rows": [row._asdict() for row in s.rows]}
-                for s in self.probabilities.spreads.values()
+                {**s._asdict(), "rows": [row._asdict() for row in s.rows]} for s in self.spreads
             ],
             "reward": self.reward_name or None,
-            "segments": None if self.segments is None else self.segments.to_dict(),
             "other_rewards": {name: e.summary for name, e in self.others.items()},
-            "warnings": [w.to_dict() for w in self.warnings],
             "notes": self.notes,
             "log": vars(self.log),
             "settings": self.settings,
@@ -455,11 +426,9 @@ class Evaluation(Displayable):
 
 def load_evaluation(path: str | Path) -> Evaluation:
     """Read an evaluation that `Evaluation.save` wrote."""
-    with reading_arrays(Path(path), "evaluation") as file:
-        arrays = {name: file[name] for name in file.files}
-        found = decode(json.loads(str(arrays.pop("content"))), arrays)
-        if not isinstance(found, Evaluation):
-            raise InputError(f"it holds a {type(found).__name__}")
+    found = load_record(Path(path), "evaluation")
+    if not isinstance(found, Evaluation):
+        raise InputError(f"'{path}' is not a saved evaluation (it holds a {type(found).__name__}).")
     return found
 
 

@@ -3,12 +3,13 @@
 `tables` turns batches into tables: it follows episodes across batches (discounts, steps, returns),
 knows which row is the last of its episode, and gives each row its unit. Features are added by
 `with_features`, dense or as `scipy.sparse.csr_array`; all else is the same for every feature map.
+A table has all rewards that are evaluated: nothing but returns depends on them (`of_reward`).
 Everything that is followed along the rows is one linear recursion, `recursion`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain, pairwise
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from steadytd.base.jit import compiled
 from steadytd.features import FeatureMap
 from steadytd.logs.log import LogBatch
 
+Rewards = Sequence[Mapping[str, float]]  # of each, the weights of the columns it is made of
 # Values are asked for: at first states, at all of them, or as rewards per step (`average`)
 Where = Literal["start", "states", "average"]
 
@@ -78,11 +80,11 @@ class RowTable:
     `obs`           [m, k]        observations: rows 0..n-1 are those of the transitions
     `X`             [m, d]        their features, dense or a `csr_array`; None before they are made
     `row_next`      [n]           where the next state stands in `obs` and `X`
-    `reward`        [n]
+    `rewards`       [R, n]        `reward` is the first one
     `discount`      [n]           of the next state: 0 at termination
     `gamma`         [n]           of the row's own state: 0 at the beginning of an episode
     `discounted`    [n]           the product of the discounts before the row, in its episode
-    `returned`      [n]           the discounted return of the episode so far, this row included
+    `returns`       [R, n]        discounted, of the episode so far; `returned` is the first one
     `step`          [n]           the row's place in its episode
     `first`, `last` [n]           the row begins, ends an episode
     `unit`, `group` [n]           numbers of the row's unit and of its group
@@ -100,11 +102,11 @@ class RowTable:
 
     obs: NDArray[Any]
     row_next: Ints
-    reward: Floats
+    rewards: Floats
     discount: Floats
     gamma: Floats
     discounted: Floats
-    returned: Floats
+    returns: Floats
     step: Longs
     first: Bools
     last: Bools
@@ -122,7 +124,21 @@ class RowTable:
     X: Any = None
 
     def __len__(self) -> int:
-        return len(self.reward)
+        return len(self.discount)
+
+    @property
+    def reward(self) -> Floats:
+        """The first reward."""
+        return np.asarray(self.rewards[0])
+
+    @property
+    def returned(self) -> Floats:
+        """Its discounted return so far."""
+        return np.asarray(self.returns[0])
+
+    def of_reward(self, r: int) -> RowTable:
+        """The table with one of the rewards."""
+        return replace(self, rewards=self.rewards[r : r + 1], returns=self.returns[r : r + 1])
 
     @property
     def cut(self) -> Bools:
@@ -153,7 +169,7 @@ def joined(parts: Sequence[RowTable], rows: Longs | None = None) -> RowTable:
         if values[0] is None:
             return None
         if name not in ("obs", "fold", "probs"):
-            axis = 1 if name in ("rho", "target_prob") else 0
+            axis = 1 if name in ("rho", "target_prob", "rewards", "returns") else 0
             return np.concatenate(values, axis=axis).take(mine, axis=axis)
         both = list(zip(values, parts, strict=True))
         here = np.concatenate([value[: len(one)] for value, one in both])
@@ -198,27 +214,38 @@ def with_rate(table: RowTable, features: FeatureMap) -> RowTable:
     return replace(table, X=csr_array(hstack([X, csr_array(here)])))
 
 
-def tables(batches: Iterable[LogBatch], division: Division) -> Iterator[RowTable]:
-    """The tables of consecutive batches, from the first row of an episode on; no features yet."""
-    discount, carry = 0.0, np.zeros(3)
+def tables(
+    batches: Iterable[LogBatch], division: Division, rewards: Rewards = ()
+) -> Iterator[RowTable]:
+    """The tables of consecutive batches, from the first row of an episode on; no features yet.
+
+    `rewards` are weights of further columns; without them the log's own reward is the only one.
+    """
+    discount, carry = 0.0, np.zeros(2 + max(len(rewards), 1))
     for batch, after in pairwise(chain(batches, [None])):
         assert batch is not None
         last = np.append(batch.first[1:], after is None or after.first[0])
-        yield _table(batch, last, division, discount, carry)
+        yield _table(batch, last, division, rewards, discount, carry)
         discount = batch.discount[-1]
 
 
 def _table(
-    batch: LogBatch, last: Bools, division: Division, discount: float, carry: Floats
+    batch: LogBatch,
+    last: Bools,
+    division: Division,
+    rewards: Rewards,
+    discount: float,
+    carry: Floats,
 ) -> RowTable:
-    """One table; `discount` is that of the row before, `carry` its discounts, return and step."""
+    """One table; `discount` is that of the row before, `carry` its discounts, step and returns."""
     assert batch.behavior_prob is not None
     n, mu, first = len(batch), batch.behavior_prob, batch.first
     gamma = np.where(first, 0.0, np.append(discount, batch.discount[:-1]))
     goes_on = (~first).astype(np.float64)
     discounted = recursion(gamma, first.astype(np.float64), carry[:1])
-    returned = recursion(goes_on, discounted * batch.reward, carry[1:2])
-    step = recursion(goes_on, goes_on, carry[2:])
+    step = recursion(goes_on, goes_on, carry[1:2])
+    earned = rewards_of(batch, rewards)
+    returns = recursion(goes_on, discounted * earned, carry[2:])
     rho = np.zeros(batch.target_prob.shape)
     np.divide(batch.target_prob, mu, out=rho, where=mu > 0.0)
     unit = division.unit(batch.rows, batch.episode) if batch.unit is None else batch.unit
@@ -235,12 +262,18 @@ def _table(
         obs, fold = np.concatenate([obs, obs[places]]), np.concatenate([fold, fold[other]])
         probs = None if probs is None else np.concatenate([probs, probs[places]])
     return RowTable(
-        obs=obs, row_next=row_next, reward=batch.reward, discount=batch.discount, gamma=gamma,
-        discounted=discounted, returned=returned, step=step.astype(np.int64), first=first,
+        obs=obs, row_next=row_next, rewards=earned, discount=batch.discount, gamma=gamma,
+        discounted=discounted, returns=returns, step=step.astype(np.int64), first=first,
         last=last, unit=unit, group=group, fold=fold, episode=batch.episode, number=batch.rows,
         rho=rho, behavior_prob=mu, target_prob=batch.target_prob, action=batch.action, probs=probs,
         weight=np.ones(n) if batch.weight is None else batch.weight,
     )  # fmt: skip
+
+
+def rewards_of(batch: LogBatch, rewards: Rewards) -> Floats:
+    """All rewards of a batch [R, n]; without any weights that is the log's own."""
+    found = [sum(w * batch.extra[name] for name, w in one.items()) for one in rewards]
+    return np.array(found or [batch.reward])
 
 
 def recursion(decay: Floats, added: Floats, carry: Floats) -> Floats:

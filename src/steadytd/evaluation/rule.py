@@ -6,7 +6,9 @@ The interval of a target's value is the sum of three terms around J(lam):
 
     S = max( t se, R )                    sampling error
         se = sqrt( n/(n-1) sum e_u^2 )    e_u: influences of n units; t: Student's quantile with
-                                          k - 1 degrees of freedom, k = (sum e^2)^2 / sum e^4
+                                          Satterthwaite's degrees of freedom 2 k / (1 - k / n),
+                                          k = (sum e^2)^2 / sum e^4, at most n - 1
+                                          (k - 1 where units are stretches of rows)
         R  = log(2/alpha) w r / n         rule of three: what n episodes do not show has, at level
                                           1 - alpha/2, a probability below log(2/alpha) / n = 3.7/n
     B = max( |J(lam) - J2(lam)|, |J(lam) - J(lam')| for supported lam' > lam )       bias
@@ -33,9 +35,10 @@ ratio of visits is negative for more than a tenth of its mass goes where the log
 Where a column of the log says which episodes belong together, a unit has many episodes: e_u and W_u
 are sums over all of them, and an outcome may be missing for whole units (w / n is a unit's share).
 
-Logs of one step use lam = 1 alone, and rewards per step all others (`average`). In a log without
-episodes units are stretches of rows: se is the largest over stretches of 1, 2, 4, ... units while
-25 are left, and R and T are 0.
+Logs of one step use lam = 1 alone, and rewards per step all others (`average`). With logged
+probabilities one step is unbiased whatever the features (w is that of other folds), so no second
+map is made, and B is 0. In a log without episodes units are stretches of rows: se is the largest
+over stretches of 1, 2, 4, ... units while 25 are left, and R and T are 0.
 
 Constants (all that there are):
 
@@ -275,14 +278,18 @@ def _candidate(
 def sampling_error(influence: Floats, stretches: bool = False, level: float = LEVEL) -> float:
     """t se; of stretches of rows the largest over longer and longer ones.
 
-    With normal influences of 200 units t is close to 1.98:
+    With normal influences of 200 units t is close to 1.97, that of 199 degrees of freedom:
 
     >>> e = np.random.default_rng(0).standard_normal(200) / 200
-    >>> round(sampling_error(e) / standard_error(e), 1)
-    2.0
+    >>> round(sampling_error(e) / standard_error(e), 2)
+    1.97
     """
-    k = max(effective_number(influence**2), 2.0)
-    found = student(0.5 + level / 2.0, k - 1.0) * standard_error(influence)
+    n, k = len(influence), effective_number(influence**2)
+    degrees = 2.0 * k * n / (n - k) if k < n else math.inf
+    if stretches:  # neighbours may still be alike, and then fewer decide
+        degrees = k - 1.0
+    t = student(0.5 + level / 2.0, max(min(degrees, n - 1.0), 1.0))
+    found = t * standard_error(influence)
     if stretches and len(influence) >= 2 * FEWEST_STRETCHES:
         return max(found, sampling_error(paired(influence), stretches, level))
     return found

@@ -9,10 +9,9 @@ rewards per step rows are sampled in pieces of 1,000, since an episode may be th
 
 from __future__ import annotations
 
-from typing import Any
+import copy
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.random import EPISODES, uniforms_of
@@ -23,25 +22,33 @@ OUTCOME_BYTES = 16e6
 SPARE = 1.25  # times as many rows may be held until those that no longer fit are dropped
 PIECE = 1000  # rows that are sampled together where episodes do not matter
 MANY = 2  # times the rows asked for: so many are considered
-KEY, EPISODE, RETURN, LEFT, STEPS, UNIT, ROW, WEIGHT, PRODUCTS = range(9)  # columns of outcomes
+KEY, EPISODE, LEFT, STEPS, UNIT, ROW, WEIGHT, RETURN = range(8)  # columns of outcomes
+PRODUCTS = RETURN + 1  # where there is one reward
 
 
 class EpisodeSample:
     """Episodes of a log.
 
-    `outcomes` [episodes, 8 + targets]: key, number, return, the discount left at the last row
-    (above 0: cut off), steps, unit, number of the last row, the weight, and the weight times the
-    product of all ratios for each target; in the order of the log. `rows` is the table of the
-    sampled rows, None where there are none.
+    `outcomes` [episodes, 7 + rewards + targets]: key, number, the discount left at the last row
+    (above 0: cut off), steps, unit, number of the last row, the weight, the returns, and the weight
+    times the product of all ratios for each target; in the order of the log. `rows` is the table of
+    the sampled rows, None where there are none.
     """
 
     def __init__(
-        self, seed: int, targets: int, most_rows: int, rows: int, pieces: bool = False
+        self,
+        seed: int,
+        targets: int,
+        most_rows: int,
+        rows: int,
+        pieces: bool = False,
+        rewards: int = 1,
     ) -> None:
         """At most `most_rows` of a log that has `rows`, in pieces or whole episodes."""
         self.seed, self.most_rows, self.pieces = seed, most_rows, pieces
-        self.most_episodes = min(MOST_EPISODES, int(OUTCOME_BYTES / (8 * (PRODUCTS + targets))))
-        self._outcomes = [np.empty((0, PRODUCTS + targets))]
+        self.rewards, width = rewards, RETURN + rewards + targets
+        self.most_episodes = min(MOST_EPISODES, int(OUTCOME_BYTES / (8 * width)))
+        self._outcomes = [np.empty((0, width))]
         self._tables: list[RowTable] = []
         self._keys: list[Floats] = []  # of the rows of each table
         self._bound = np.inf
@@ -65,9 +72,10 @@ class EpisodeSample:
     def _add_outcomes(self, rows: RowTable, products: Floats, key: Floats) -> None:
         ends = np.flatnonzero(rows.last & (key < self._bound))
         left = rows.discounted[ends] * rows.discount[ends]
-        about = key[ends], rows.episode[ends], rows.returned[ends], left, rows.step[ends] + 1.0
+        about = key[ends], rows.episode[ends], left, rows.step[ends] + 1.0
         whose = rows.unit[ends], rows.number[ends], rows.weight[ends]
-        self._outcomes.append(np.column_stack([*about, *whose, products[:, ends].T]))
+        earned = rows.returns[:, ends].T, products[:, ends].T
+        self._outcomes.append(np.column_stack([*about, *whose, *earned]))
         if sum(map(len, self._outcomes)) > 2 * self.most_episodes:
             self._drop_outcomes()
 
@@ -81,7 +89,7 @@ class EpisodeSample:
 
     def _drop_rows(self) -> None:
         """Keep whole episodes only, as many as fit together."""
-        if not self._tables:
+        if len(self._tables) < 2 and sum(map(len, self._keys)) <= self.most_rows:
             return
         key = np.concatenate(self._keys)
         distinct, number = np.unique(key, return_inverse=True)
@@ -115,6 +123,14 @@ class EpisodeSample:
         chosen: Bools = fits[number]
         return table.take(np.flatnonzero(chosen)) if chosen.any() else None
 
+    def of_reward(self, r: int) -> EpisodeSample:
+        """The same sample with one of the rewards."""
+        outcomes, table, found = self.outcomes, self.rows, copy.copy(self)
+        others = [RETURN + k for k in range(self.rewards) if k != r]
+        found.rewards, found._outcomes = 1, [np.delete(outcomes, others, axis=1)]
+        found._tables = [] if table is None else [table.of_reward(r)]
+        return found
+
     def merge(self, other: EpisodeSample) -> None:
         """Add the sample of the next part of the log."""
         self._outcomes += other._outcomes
@@ -123,21 +139,3 @@ class EpisodeSample:
         self._keys += other._keys
         self._row_bound = min(self._row_bound, other._row_bound)
         self._drop_rows()
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The state by name, for a file."""
-        table = self.rows
-        found = {"outcomes": self.outcomes, "bounds": np.array([self._bound, self._row_bound])}
-        if table is not None:
-            own = {name: value for name, value in vars(table).items() if value is not None}
-            found |= {f"rows.{name}": value for name, value in own.items()}
-            found["keys"] = self._keys[0]
-        return found
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """The state that `arrays` has named."""
-        self._outcomes = [arrays["outcomes"]]
-        self._bound, self._row_bound = arrays["bounds"].tolist()
-        if "keys" in arrays:
-            own = {k.removeprefix("rows."): v for k, v in arrays.items() if k.startswith("rows.")}
-            self._tables, self._keys = [RowTable(**own)], [arrays["keys"]]

@@ -70,9 +70,10 @@ class Steps(NamedTuple):
 
 
 class RowSums(ABC):
-    """Sums by unit of what one estimator makes of the rows of one target."""
+    """Sums by unit of what one estimator makes of the rows of one target and reward."""
 
     weights: Floats  # [folds or 1, k, d]: `add` receives x.weights of every observation
+    reward = 0  # which of several
 
     @abstractmethod
     def add(self, rows: RowTable, steps: Steps, products: Floats) -> None:
@@ -92,6 +93,7 @@ class RowSums(ABC):
 def add_rows(rows: RowTable, programs: Sequence[RowSums], units: Units) -> None:
     """Let programs add up the rows of a table: one product of features and weights for many."""
     steps = Steps.of(rows, units)
+    by_reward = [rows.of_reward(r) for r in range(len(rows.rewards))]
     for lo in range(0, len(programs), TOGETHER):
         some = programs[lo : lo + TOGETHER]
         W = np.concatenate([_by_fold(one.weights) for one in some], axis=1)
@@ -99,7 +101,7 @@ def add_rows(rows: RowTable, programs: Sequence[RowSums], units: Units) -> None:
         with np.errstate(all="ignore"):
             found = _products(rows, W)
             for one, products in zip(some, np.split(found, ends), strict=True):
-                one.add(rows, steps, products)
+                one.add(by_reward[one.reward], steps, products)
 
 
 def _by_fold(weights: Floats) -> Floats:

@@ -18,11 +18,11 @@ exceeds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 MOST_SEGMENTS = 50
+T = TypeVar("T")
 NORMAL = float(ndtri(0.5 + LEVEL / 2.0))
 
 
@@ -149,11 +150,11 @@ class Segments:
         }
 
 
-def segments(
-    log: Log, parting: Parting, evaluate: Callable[..., Any], checkpoint: Path | None
-) -> Segments:
-    """Evaluate every segment that is large enough with `evaluate(log, checkpoint=...)`."""
-    found: dict[str, Any] = {}
+def by_segment(
+    log: Log, parting: Parting, evaluate: Callable[..., T], checkpoint: Path | None
+) -> dict[str, T]:
+    """What `evaluate(log, checkpoint=...)` says of every segment that is large enough."""
+    found: dict[str, T] = {}
     for i, name in enumerate(parting.names):
         if parting.units[i] >= EFFECTIVE_UNITS:
             kept = None if checkpoint is None else checkpoint / f"segment-{i}"
@@ -161,12 +162,15 @@ def segments(
                 found[name] = evaluate(selected(log, parting.segment == i), checkpoint=kept)
             except InputError as error:
                 raise InputError(f"{parting.column} = {name}: {error}") from error
-    together = len(log.targets) * max(len(found), 1)
-    rows = []
+    return found
+
+
+def joint(targets: Sequence[str], parting: Parting, found: dict[str, Any]) -> Segments:
+    """All segments at a joint level, from the evaluations of those that are large enough."""
+    together, rows = len(targets) * max(len(found), 1), []
     for i, name in enumerate(parting.names):
-        for t, target in enumerate(log.targets):
-            e = found.get(name)
-            units = parting.units[i]
+        for t, target in enumerate(targets):
+            e, units = found.get(name), parting.units[i]
             rows.append(
                 _too_small(name, target, units) if e is None else _row(name, e, t, units, together)
             )

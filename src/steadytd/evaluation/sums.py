@@ -2,7 +2,7 @@
 
 For every target and system, with the trace z = rho (gamma lam z + w M x),
 
-    A = sum z (x - gamma' x')',   b = sum r z,
+    A = sum z (x - gamma' x')',   b = sum r z  (for every reward r),
 
 for the behaviour policy the same with z = w x, and G = sum w x x', where w is the weight of the
 episode: 1, or the inverse of the probability with which it was stored. Dense rows are multiplied by
@@ -12,11 +12,11 @@ array or a `csr_array`, so that both kinds are read in the same way.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack, qr, solve_triangular
 from scipy.sparse import csc_array, csr_array, dia_array, diags_array, eye_array, issparse, kron
 
@@ -77,13 +77,18 @@ class Sums:
     """
 
     def __init__(
-        self, features: int, targets: int, systems: Sequence[System], sparse: bool = False
+        self,
+        features: int,
+        targets: int,
+        systems: Sequence[System],
+        sparse: bool = False,
+        rewards: int = 1,
     ) -> None:
         self.features, self.targets, self.systems = features, targets, tuple(systems)
         self.columns, self.sparse = targets * len(self.systems) + 1, sparse
         self.x = np.zeros((GROUPS, features))  # sums of x over all rows,
         self.x_start = np.zeros((GROUPS, features))  # and over first rows of episodes
-        self.b = np.zeros((GROUPS, self.columns, features))
+        self.right = np.zeros((rewards, GROUPS, self.columns, features))
         self.counts = np.zeros((GROUPS, 2))  # weights of rows, and of episodes
         size = GROUPS * (self.columns + 1) * features * features * 8.0
         if not sparse and size > MOST_BYTES:
@@ -98,6 +103,17 @@ class Sums:
         self.G: Any = empty
         self._follow = np.zeros((self.columns, 2))  # F and rho of the last row
         self._z = np.zeros((self.columns, features))
+
+    @property
+    def b(self) -> Floats:
+        """The right-hand sides of the first reward [groups, columns, d]."""
+        return np.asarray(self.right[0])
+
+    def of_reward(self, r: int) -> Sums:
+        """The sums of one reward."""
+        found = copy.copy(self)
+        found.right = self.right[r : r + 1]
+        return found
 
     def column(self, target: int, k: int = 0) -> int:
         """The column of a target's system; the target behind the last one is the behaviour."""
@@ -122,7 +138,7 @@ class Sums:
     def _add_dense(
         self, rows: RowTable, weight: Floats, decay: Floats, traced: Sequence[int]
     ) -> None:
-        d, C, X = self.features, self.columns, rows.X
+        d, C, X, R = self.features, self.columns, rows.X, len(rows.rewards)
         x_t = np.ascontiguousarray(X[: len(rows)].T) if traced else None
         traces = {c: recursion(decay[c], weight[c] * x_t, self._z[c]).T for c in traced}
         chunk = int(np.clip(CHUNK_BYTES / (8 * ((C + 1) * d + 1)), FEWEST_ROWS, MOST_ROWS))
@@ -134,13 +150,13 @@ class Sums:
                 some = order[lo : min(lo + chunk, ends[g + 1])]
                 x = X[some]
                 ahead = rows.discount[some, None] * X[rows.row_next[some]]
-                V = np.column_stack([x - ahead, rows.reward[some]])
+                V = np.column_stack([x - ahead, rows.rewards[:, some].T])
                 Z = weight[:, some].T[:, :, None] * x[:, None]  # [rows, columns, d]
                 for c, z in traces.items():
                     Z[:, c] = z[some]
-                found = (Z.reshape(len(some), C * d).T @ V).reshape(C, d, d + 1)
+                found = (Z.reshape(len(some), C * d).T @ V).reshape(C, d, d + R)
                 self.A[:, here] += found[..., :d]
-                self.b[g] += found[..., d]
+                self.right[:, g] += np.moveaxis(found[..., d:], -1, 0)
                 own = rows.weight[some]
                 scaled = np.sqrt(own)[:, None] * x
                 self.G[here] += scaled.T @ scaled
@@ -158,14 +174,16 @@ class Sums:
             if c not in traced:
                 by = dia_array((weight[c][None], 0), shape=(n, n))
                 self.A[c] = self.A[c] + by_group.T @ (by @ V)
-                self.b[:, c] += (by_group.T @ (weight[c] * rows.reward)).reshape(shape)
+                for right, reward in zip(self.right, rows.rewards, strict=True):
+                    right[:, c] += (by_group.T @ (weight[c] * reward)).reshape(shape)
                 continue
             for lo in range(0, n, TRACE_ROWS):
                 some = slice(lo, min(lo + TRACE_ROWS, n))
                 Z = self._traces(X[some], decay[c, some], weight[c, some], self._z[c])
                 Z = self._by_group(Z, rows.group[some])
                 self.A[c] = self.A[c] + Z.T @ V[some]
-                self.b[:, c] += (Z.T @ rows.reward[some]).reshape(shape)
+                for right, reward in zip(self.right, rows.rewards, strict=True):
+                    right[:, c] += (Z.T @ reward[some]).reshape(shape)
         self.G = self.G + by_group.T @ (dia_array((rows.weight[None], 0), shape=(n, n)) @ X)
         self.x += (by_group.T @ rows.weight).reshape(shape)
         self.x_start += (by_group.T @ (rows.first * rows.weight)).reshape(shape)
@@ -222,29 +240,14 @@ class Sums:
             raise InputError("all features are 0 in every row; nothing can be learned from them.")
         return found
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All sums by name, for a file."""
-        found = {name: getattr(self, name) for name in ("b", "x", "x_start", "counts")}
-        if not self.sparse:
-            return {**found, "A": self.A, "G": self.G}
-        for c, one in enumerate([*self.A, self.G]):
-            found |= {f"{c}.{name}": getattr(one, name) for name in _CSR}
-        return found
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Add sums that `arrays` has named."""
-        for name in ("b", "x", "x_start", "counts", *(() if self.sparse else ("A", "G"))):
+    def merge(self, other: Sums) -> None:
+        """Add the sums of another part of the log."""
+        for name in ("right", "x", "x_start", "counts"):
             own = getattr(self, name)
-            own += arrays[name]
-        if self.sparse:
-            *A, G = (
-                own + csr_array(tuple(arrays[f"{c}.{name}"] for name in _CSR), shape=own.shape)
-                for c, own in enumerate([*self.A, self.G])
-            )
-            self.A, self.G = A, G
-
-
-_CSR = ("data", "indices", "indptr")
+            own += getattr(other, name)
+        both = list(zip([*self.A, self.G], [*other.A, other.G], strict=True))
+        *A, self.G = (one + more for one, more in both)
+        self.A = A if self.sparse else np.stack(A)
 
 
 @compiled

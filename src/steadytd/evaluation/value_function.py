@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +10,8 @@ from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.base.files import reading_arrays, write_arrays
-from steadytd.features import FeatureMap, feature_map_from
-
-PREFIX = "features_"
+from steadytd.evaluation.records import load_record, save_record
+from steadytd.features import FeatureMap
 
 
 @dataclass(frozen=True)
@@ -33,25 +30,19 @@ class ValueFunction:
 
     def save(self, path: str | Path) -> Path:
         """Write weights and feature map to a NumPy archive."""
-        about = json.dumps({"target": self.target, "learner": self.learner})
-        arrays = {PREFIX + name: array for name, array in self.features.save_arrays().items()}
-        content = {"about": np.array(about), "weights": self.weights, **arrays}
-        return write_arrays(Path(path), content)
+        return save_record(Path(path), self, compressed=False)
 
 
 def load_value_function(path: str | Path) -> ValueFunction:
     """Read a value function that `save` wrote."""
-    source = Path(path)
-    with reading_arrays(source, "value function") as file:
-        about = json.loads(str(file["about"]))
-        weights = np.array(file["weights"], dtype=np.float64)
-        prefixed = [name for name in file.files if name.startswith(PREFIX)]
-        arrays = {name.removeprefix(PREFIX): file[name] for name in prefixed}
-        target, learner = str(about["target"]), str(about["learner"])
-    features = feature_map_from(arrays)
-    if weights.shape != (features.n_features,) or not np.isfinite(weights).all():
+    found = load_record(Path(path), "value function")
+    if not isinstance(found, ValueFunction):
         raise InputError(
-            f"'{source}' is damaged: it needs {features.n_features} finite weights, "
-            f"got an array of shape {weights.shape}."
+            f"'{path}' is not a saved value function (it holds a {type(found).__name__})."
         )
-    return ValueFunction(target, learner, weights, features)
+    if found.weights.shape != (found.features.n_features,) or not np.isfinite(found.weights).all():
+        raise InputError(
+            f"'{path}' is damaged: it needs {found.features.n_features} finite weights, "
+            f"got an array of shape {found.weights.shape}."
+        )
+    return found

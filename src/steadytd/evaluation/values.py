@@ -18,7 +18,7 @@ from steadytd.engine.learner import Learner
 from steadytd.evaluation.action_equations import Support
 from steadytd.evaluation.closed_form import mean_matrix
 from steadytd.evaluation.curve import Curve
-from steadytd.evaluation.equations import LSTD, Equations, Form, HeldOut
+from steadytd.evaluation.equations import LSTD, Equations, Form
 from steadytd.evaluation.estimators import Drl, Estimator, Fqe, Pdis, Snpdis, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.follow.online import Followed, with_numbers
@@ -111,7 +111,6 @@ class TargetValues:
     selection: Selection
     curve: Curve = field(repr=False)
     reference: tuple[float, Interval]
-    held_out: HeldOut
     forms: dict[str, Form] = field(repr=False)  # of the learners' fixed points
     without_penalty: dict[str, float]  # their values at eta = 0
     omega: Floats = field(repr=False)
@@ -285,7 +284,6 @@ def table(
         selection=selection,
         curve=log.curves[target],
         reference=(estimate(reference).value, reference.interval(estimate(reference))),
-        held_out=e.held_out(target),
         forms=forms,
         without_penalty={
             name: estimate(Solved(form._replace(eta=0.0))).value

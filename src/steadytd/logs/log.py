@@ -6,7 +6,7 @@ import hashlib
 import threading
 import warnings
 from collections import deque
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
@@ -21,10 +21,10 @@ from steadytd.base.random import OBSERVATIONS, Reservoir
 from steadytd.logs import values
 from steadytd.logs.batch import LogBatch, decode
 from steadytd.logs.check import Wanted, check_type
-from steadytd.logs.columns import SCHEMA, Column, ColumnMap
+from steadytd.logs.columns import SCHEMA, ColumnMap
 from steadytd.logs.order import Cursor, cuts
 from steadytd.logs.policies import Policy
-from steadytd.logs.schema import LogSchema, understand
+from steadytd.logs.schema import EXTRA, LogSchema, understand
 from steadytd.logs.sources import open_source
 from steadytd.logs.sources.source import Chunk, LogSource
 from steadytd.logs.units import distinct, named_column
@@ -219,19 +219,18 @@ class Log:
             return f"{chunk.file}, row {chunk.row}"
         raise InputError(f"the log has no row {row}.")
 
-    def with_reward(self, weights: Mapping[str, float]) -> Log:
-        """The log with this sum of columns as its reward."""
+    def with_rewards(self, rewards: Iterable[Mapping[str, float]]) -> Log:
+        """The log whose batches have the columns of these rewards, as numbers in `extra`."""
         import pyarrow as pa
 
-        meaning = SCHEMA["reward"]
-        for name in weights:
-            column = named_column(self.source, name, "rewards", meaning)
+        meaning, found = SCHEMA["reward"], {}
+        for name in dict.fromkeys(name for weights in rewards for name in weights):
+            found[name] = named_column(self.source, name, "rewards", meaning)
             for file, schema in zip(self.source.files, self.source.schemas, strict=True):
-                check_type(file, schema, column)
-        columns = {**self.schema.columns, "reward": Column("reward", tuple(weights), meaning)}
-        own = tuple(weights.values())
-        schema = replace(self.schema, columns=columns, reward_weights=own)
-        source = self.source.with_types(dict.fromkeys(weights, pa.float64()))
+                check_type(file, schema, found[name])
+        more = {EXTRA + name: column for name, column in found.items()}
+        schema = replace(self.schema, columns={**self.schema.columns, **more})
+        source = self.source.with_types(dict.fromkeys(found, pa.float64()))
         return replace(self, source=source, schema=schema, left_out=None)
 
     def reads(self) -> dict[str, object]:

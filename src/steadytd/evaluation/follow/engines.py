@@ -4,7 +4,7 @@ Results of parts are put together in the order of the log, so both give the same
 parts. Online learners need the stream from beginning to end: on one machine they are followed
 beside the sums; on a cluster this process follows them while others make the first pass.
 
-A checkpoint holds the arrays of one result, its own identity (code, versions, plan, and how the log
+A checkpoint holds one result, its own identity (code, versions, plan, and how the log
 is read; of the second pass also the weights) and a hash of the rows it was made from, taken while
 they were read. It is used again only if the identity is the one wanted and the rows, read and
 hashed once more, are the same.
@@ -25,10 +25,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
-from steadytd.base.files import output_directory, reading_arrays, write_arrays
+from steadytd.base.files import output_directory
 from steadytd.base.identity import digest, modules
 from steadytd.base.parallel import connect, require_dask, single_threaded
 from steadytd.base.source import UnreadableError
@@ -40,11 +39,13 @@ from steadytd.evaluation.passes import (
     merge_sums,
     part_sums,
     read,
+    read_rows,
     read_tables,
     wanted,
 )
+from steadytd.evaluation.records import load_record, save_record
 from steadytd.evaluation.requests import Request
-from steadytd.evaluation.rows import RowTable, tables
+from steadytd.evaluation.rows import RowTable
 from steadytd.evaluation.scores import RowSums, Units
 from steadytd.logs.log import Log
 
@@ -126,9 +127,9 @@ class LocalPasses:
 
 
 class Result(NamedTuple):
-    """The arrays that a task has made, hashes of the rows behind them, and outdated checkpoints."""
+    """What a task has made, hashes of the rows behind it, and outdated checkpoints."""
 
-    arrays: dict[str, NDArray[Any]]
+    made: Any
     contents: list[str]
     stale: int = 0
 
@@ -148,18 +149,15 @@ class Checkpoint(NamedTuple):
         if self.file.exists():
             found = contents()
             try:
-                with reading_arrays(self.file, "checkpoint") as archive:
-                    arrays = dict(archive)
-                made_from = str(arrays.pop("identity")), arrays.pop("contents").tolist()
+                identity, read_from, made = load_record(self.file, "checkpoint")
             except Exception:  # damaged in whatever way
-                made_from = None
-            if made_from == (self.identity, found):
-                return Result(arrays, found)
-            stale = int(made_from is not None)
-        made = make()
-        marks = {"identity": np.array(self.identity), "contents": np.array(made.contents)}
-        write_arrays(self.file, {**made.arrays, **marks})
-        return made._replace(stale=stale)
+                identity = read_from = made = None
+            if (identity, read_from) == (self.identity, found):
+                return Result(made, found)
+            stale = int(identity is not None)
+        result = make()
+        save_record(self.file, [self.identity, result.contents, result.made], compressed=False)
+        return result._replace(stale=stale)
 
 
 def code() -> str:
@@ -217,12 +215,7 @@ class ClusterPasses:
             finally:
                 stop.set()
 
-        def restored(one: Result) -> FirstPass:
-            made = FirstPass.of(plan, parts[0].n_obs)
-            made.restore(one.arrays)
-            return made
-
-        self.first = self.work.total([restored(one) for one in found])
+        self.first = self.work.total([one.made for one in found])
         self._contents = [one.contents for one in found]
         self._warn(stale + sum(one.stale for one in found))
 
@@ -238,7 +231,7 @@ class ClusterPasses:
         ]  # fmt: skip
         found = self._spread(scores_of_part, tasks)
         for one in found:
-            merge_sums(programs, one.arrays)
+            merge_sums(programs, one.made)
         self._warn(sum(one.stale for one in found))
 
     def _spread(self, task: Callable[..., Result], tasks: list[Any]) -> list[Result]:
@@ -290,8 +283,7 @@ def first_of_part(part: Log, plan: Plan, place: Checkpoint | None) -> Result:
     """The first pass of a part, from its checkpoint or from the log."""
 
     def make() -> Result:
-        arrays = first_pass(part, plan).arrays()
-        return Result(arrays, [part.contents or ""])
+        return Result(first_pass(part, plan), [part.contents or ""])
 
     return make() if place is None else place.result(lambda: [read_contents(part)], make)
 
@@ -330,7 +322,7 @@ def online_outcomes(
         return Result(followers.state, [part.contents or "" for part in work.parts])
 
     result = make() if place is None else place.result(contents, make)
-    followers.restore(result.arrays)
+    followers.restore(result.made)
     return followers.outcomes(), result.stale
 
 
@@ -350,7 +342,7 @@ def first_followers(work: Work) -> Followers:
     plan, learners, online = work.plan, [], work.online
     if online:
         few = (replace(part, batch_rows=PILOT_ROWS) for part in work.parts)
-        learners = chosen(chain(*(tables(read(part), plan.division) for part in few)), plan, online)
+        learners = chosen(chain(*(read_rows(part, plan) for part in few)), plan, online)
     averaging = [one.auto_alpha for one in online]
     rows = plan.division.rows
     return Followers(learners, averaging, _peaks(work), plan.features.n_features, rows)

@@ -46,7 +46,7 @@ class Followed:
     """Where an online learner has ended for one target; `diverged` is a step, or None."""
 
     learner: Learner
-    target: int
+    stream: int  # number of the reward times the number of targets, plus that of the target
     weights: Floats
     diverged: int | None
 
@@ -106,15 +106,15 @@ class TargetBlock:
         """
         block = self.live.block
         shown, taken = block.reported, len(self._snapshots(0, block.step))
-        for j, (learner, target, number) in enumerate(self.lanes):
+        for j, (learner, stream, number) in enumerate(self.lanes):
             mean = taken and self.averaging[j]
             w = np.array(self.total[:, j] / taken if mean else shown[:, j])
             diverged = int(block.first_divergence[j])
             if diverged < 0 and np.isfinite(w).all():
-                yield number, Followed(learner, target, w, None)
+                yield number, Followed(learner, stream, w, None)
             else:
                 step = diverged if diverged >= 0 else block.step
-                yield number, Followed(learner, target, np.full_like(w, np.nan), step)
+                yield number, Followed(learner, stream, np.full_like(w, np.nan), step)
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
@@ -130,8 +130,9 @@ class TargetBlock:
 class Followers:
     """All online learners of an evaluation, on their way through the log.
 
-    `learners` are those of each target, `averaging` says which report the mean of snapshots, and
-    `peaks` are the extremes of max(pi, mu) for each target.
+    `learners` are those of each stream (all targets with the first reward, then with the next),
+    `averaging` says which report the mean of snapshots, and `peaks` are the extremes of max(pi, mu)
+    for each target.
     """
 
     def __init__(
@@ -144,37 +145,38 @@ class Followers:
     ) -> None:
         self.peaks, n = peaks, len(averaging)
         lanes = [
-            Lane(learner, target, target * n + i)
-            for target, some in enumerate(learners)
+            Lane(learner, stream, stream * n + i)
+            for stream, some in enumerate(learners)
             for i, learner in enumerate(some)
         ]
-        self.by_target: dict[int, list[TargetBlock]] = {}
+        self.by_stream: dict[int, list[TargetBlock]] = {}
         for some in grouped(lanes, features):
             means = [averaging[lane.number % n] for lane in some]
             block = TargetBlock(some, means, features, rows)
-            self.by_target.setdefault(some[0].policy, []).append(block)
+            self.by_stream.setdefault(some[0].policy, []).append(block)
 
     @property
     def blocks(self) -> Iterator[TargetBlock]:
-        """Those of the first target, then of the next."""
-        return chain(*self.by_target.values())
+        """Those of the first stream, then of the next."""
+        return chain(*self.by_stream.values())
 
     def works(self, rows: RowTable, shares: int = 1) -> list[Callable[[], None]]:
-        """What is to be done with a table, as works that share nothing: some targets each."""
-        if not self.by_target:
+        """What is to be done with a table, as works that share nothing: some streams each."""
+        if not self.by_stream:
             return []
-        targets, features = list(self.by_target), engine_rows(rows)
-        some = [targets[i::shares] for i in range(min(shares, len(targets)))]
+        streams, features = list(self.by_stream), engine_rows(rows)
+        some = [streams[i::shares] for i in range(min(shares, len(streams)))]
         return [partial(self._advance, rows, features, one) for one in some]
 
-    def _advance(self, rows: RowTable, features: Rows, targets: Sequence[int]) -> None:
-        for target in targets:
-            steps = transitions(rows, target, self.peaks[target])
-            for block in self.by_target[target]:
+    def _advance(self, rows: RowTable, features: Rows, streams: Sequence[int]) -> None:
+        for stream in streams:
+            reward, target = divmod(stream, len(self.peaks))
+            steps = transitions(rows.of_reward(reward), target, self.peaks[target])
+            for block in self.by_stream[stream]:
                 block.advance(features, steps)
 
     def outcomes(self) -> list[Followed]:
-        """Where they have ended: those of the first target, in order, then of the next."""
+        """Where they have ended: those of the first stream, in order, then of the next."""
         found = {number: one for block in self.blocks for number, one in block.outcomes()}
         return [found[number] for number in sorted(found)]
 
@@ -193,22 +195,25 @@ class Followers:
 def chosen(
     tables: Iterable[RowTable], plan: Plan, online: Sequence[Request]
 ) -> list[list[Learner]]:
-    """The online learners of every target, with their numbers from the first rows of tables."""
+    """The online learners of every stream, with their numbers from the first rows of tables."""
     rows = first_rows(tables, PILOT_ROWS)
     if rows is None:
         return []
     rows = rows.with_features(plan.features)
     automatic = any(one.automatic for one in online)
-    found = _stability(rows, plan) if automatic else [None] * len(plan.targets)
+    found: list[Stability | None] = [None] * (len(plan.targets) * plan.n_rewards)
+    if automatic:
+        found = [one for r in range(plan.n_rewards) for one in _stability(rows.of_reward(r), plan)]
     norms = row_norms(rows)
     result: list[list[Learner]] = [[] for _ in found]
-    for target, stability in enumerate(found):
+    for stream, stability in enumerate(found):
         for one in online:
             assert one.learner is not None
             learner = with_numbers(one.learner, stability)
             if one.auto_alpha:
+                target = stream % len(plan.targets)
                 learner = learner.replace(alpha=safe_alpha(norms, rows, target, learner))
-            result[target].append(learner)
+            result[stream].append(learner)
     return result
 
 
@@ -217,7 +222,7 @@ def _stability(rows: RowTable, plan: Plan) -> list[Stability | None]:
     numbers = rows.number - rows.number[0]  # with gaps where rows were left out
     division = Division(int(numbers[-1]) + 1, bool(rows.first.sum() < ENOUGH_EPISODES))
     group = division.group(division.unit(numbers, rows.episode))
-    e = Equations(plan.new_sums(plan.features, (TD,)), "states", division)
+    e = Equations(replace(plan, rewards=()).new_sums(plan.features, (TD,)), "states", division)
     e.sums.add(replace(rows, group=group))
     return [assess(e, t, name, plan.seed) for t, name in enumerate(plan.targets)]
 

@@ -122,7 +122,6 @@ def _html(
     warnings, notes = text.findings_by_level(e)
     named, drawn = telling(e), telling(e, DRAWN)
     answers = text.answers(e)
-    spreads = e.probabilities.spreads
     return page(
         "evaluation.html",
         e=e,
@@ -146,7 +145,7 @@ def _html(
         sensitivity=text.sensitivity_table(e),
         spreads=text.spread_table(e),
         spread_notes=dict.fromkeys(
-            f"Returns: {s.text}" if s.rows else f"{name}: {s.text}" for name, s in spreads.items()
+            f"Returns: {s.text}" if s.rows else f"{s.target}: {s.text}" for s in e.spreads
         ),
         warnings=text.grouped(warnings),
         notes=text.grouped(notes),

@@ -376,17 +376,13 @@ def overlap_table(e: Evaluation, targets: Sequence[str] | None = None) -> Table:
             + (f"row {o['rho_max_row']:,}" if o["rho_max_row"] >= 0 else ""),
             "zeros": f"{o['zero_share']:.1%}",
             "mean": f"{o['rho_mean']:.3f}",
-            "violations": f"{o['violations']:,}" if o["violations"] else "none",
         }
         for o in e.overlap.iter_rows(named=True)
     ]
     heads = {
         "target": "target", "rows": ">effective rows", "episodes": ">effective episodes",
         "largest": ">largest ratio", "zeros": ">ratio 0", "mean": ">mean ratio",
-        "violations": ">no support",
     }  # fmt: skip
-    if all(row["violations"] == "none" for row in rows):
-        heads["violations"] = "+" + heads["violations"]
     return table_of(f"Overlap: {size_text(e)}", heads, _some(rows, targets))
 
 
@@ -468,9 +464,8 @@ def turns(s: Sensitivity) -> str:
 
 def spread_table(e: Evaluation, targets: Sequence[str] | None = None) -> Table:
     """What a return may be beside its mean: quantiles, and the mean of the worst tenth."""
-    found = {name: e.probabilities.spreads[name].rows for name in e.targets}
     known = targets or e.targets
-    rows = [[name, *map(_level, x)] for name, x in found.items() if x and name in known]
+    rows = [[s.target, *map(_level, s.rows)] for s in e.spreads if s.rows and s.target in known]
     heads = ("target", *(f">{name}" for name in spread_names(e)))
     return Table("Quantiles of the return of one episode", heads, rows)
 
@@ -491,6 +486,6 @@ def _level(row: ReturnLevel) -> str:
 
 def spread_names(e: Evaluation) -> list[str]:
     """The columns of `spread_table`; none where no target has any."""
-    rows = next((s.rows for s in e.probabilities.spreads.values() if s.rows), ())
+    rows = next((s.rows for s in e.spreads if s.rows), ())
     said = {"quantile": "{:.0%}", "cvar": "worst {:.0%}, mean"}
     return [said[row.what].format(row.level) for row in rows]
