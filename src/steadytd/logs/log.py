@@ -20,11 +20,11 @@ from steadytd.base.numbers import count, whole
 from steadytd.base.random import OBSERVATIONS, Reservoir
 from steadytd.logs import values
 from steadytd.logs.batch import LogBatch, decode
-from steadytd.logs.check import Wanted, check_type
+from steadytd.logs.check import EXTRA, Wanted, check_type
 from steadytd.logs.columns import SCHEMA, ColumnMap
 from steadytd.logs.order import Cursor, cuts
 from steadytd.logs.policies import Policy
-from steadytd.logs.schema import EXTRA, LogSchema, understand
+from steadytd.logs.schema import LogSchema, understand
 from steadytd.logs.sources import open_source
 from steadytd.logs.sources.source import Chunk, LogSource
 from steadytd.logs.units import distinct, named_column
