@@ -252,8 +252,7 @@ def test_the_codes_without_a_case_are_known() -> None:
         "no_value", "weights_off", "bias_unchecked", "beyond_log", "stretches_alike",  # test_rule
         "value_range", "features_poor", "bias_dominates", "learners_disagree", "sensitivity",
         "next_probs_missing", "no_interval", "not_settled", "actions_missing",
-        "drift", "copies", "time_limit", "unfinished", "fixed_end", "step_unseen",  # test_assumed
-        "ids_missing",  # test_assumed, too
+        "drift", "copies", "time_limit", "unfinished", "fixed_end", "ids_missing",  # test_assumed
             "few_units", "units_visible", "average_reward",  # test_units, test_average_reward
     }  # fmt: skip
     assert set(CODES) - set(CASES) == elsewhere

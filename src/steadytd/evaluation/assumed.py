@@ -17,8 +17,7 @@ of finished episodes alone has short ones at its end.
 
 **One length.** Where all episodes terminate at one step T > 1, they may have been cut off there. No
 log can show it: it is noted. Where they really end, the value depends on the steps that are left,
-so features should tell the step: here by a linear fit with R^2 above 0.99. Else that is noted, if
-the discount leaves more than 0.05 of what comes after T.
+so features should tell the step: here by a linear fit with R^2 above 0.99. Else the note says so.
 
 **A time limit.** Where no episode is truncated, and one of m + k episodes that reach the last step
 but one has m that go on to the last step, which none passes: under a count that does not grow
@@ -55,6 +54,7 @@ STEADY = 0.05  # level at which a change of the behaviour policy is taken for on
 FEWEST = 20.0  # effective episodes of a mean
 LAST = 0.05  # of the log, where unfinished episodes would be
 TOLD = 0.99  # R^2 from which on features tell the step
+UNSEEN = " (observe t: no feature tells the step)"
 FIFTH = 0.2  # of the log, for the means that are said
 
 
@@ -137,10 +137,8 @@ def _fixed_end(outcomes: Floats, table: RowTable | None) -> dict[str, Any]:
         return {}
     every = m == len(steps)
     limit = not every and bdtrc(m - 1, m + k, 0.5) < LEVEL
-    left = 0.0
-    if every and table is not None and not _tells_step(table):
-        left = float(table.discounted[table.last].mean())
-    return {"fixed_end": float(every), "step_unseen": left, "time_limit": float(limit),
+    unseen = every and table is not None and not _tells_step(table)
+    return {"fixed_end": float(every), "step_unseen": UNSEEN * unseen, "time_limit": float(limit),
             "limit_steps": int(longest), "limit_episodes": m}  # fmt: skip
 
 

@@ -286,14 +286,9 @@ CHECKS = (
     ),
     Check(
         "log", "fixed_end", "note", "fixed_end", "above", 0,
-        "All episodes terminate at step {limit_steps}: values count the rewards of these steps.",
+        "All episodes terminate at step {limit_steps}{step_unseen}: values count the rewards of "
+        "these steps.",
         "If they were cut off there, flag truncation.",
-    ),
-    Check(
-        "log", "step_unseen", "note", "step_unseen", "above", 0.05,
-        "All episodes end at one step, so values depend on the steps left, but no feature tells "
-        "the step.",
-        "Observe t.",
     ),
     Check(
         "log", "ids_missing", "note", "ids_missing", "above", 0,

@@ -175,7 +175,7 @@ def of_log(
         "effective_units": f.effective_units,
         **f.recurring,
         **f.assumed,
-        **({"time_limit": 0.0, "step_unseen": 0.0} if _known_end(f) else {}),
+        **({"time_limit": 0.0, "step_unseen": ""} if _known_end(f) else {}),
     }
 
 
