@@ -278,4 +278,5 @@ def test_tables_that_mislead_say_so(tmp_path: Path) -> None:
         log = open_log(
             tmp_path / "log.csv", obs=["basket", "member"], discount=1.0, rewards=rewards
         )
-        assert read(log.with_reward({"reward": 1.0}))["reward"].tolist() == [1.0, 0.0, 1.0, 1.0]
+        [batch] = log.with_rewards([{"reward": 1.0}]).batches()
+        assert batch.extra["reward"].tolist() == [1.0, 0.0, 1.0, 1.0]
