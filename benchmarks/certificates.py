@@ -11,6 +11,7 @@ so far, with the problem itself.
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from resource import RUSAGE_SELF, getrusage
 from time import process_time
 
@@ -74,7 +75,7 @@ def main(quick: bool) -> None:
     large = (sparse(*size) for size in (QUICK_SPARSE if quick else SPARSE))
     print(f"{'problem':14}{'states':>8}{'features':>10}{'certificate':>13}{'cures':>9}{'GB':>7}")
     seconds(copy(named[0]), cures=True)
-    for p in (*named, *drawn, *large):
+    for p in chain(named, drawn, large):  # one at a time in memory
         found = seconds(copy(p), cures=False)
         with_cures = p.n_features <= WITH_CURES and not p.sparse
         cures = f"{seconds(copy(p), cures=True):9.2f}" if with_cures else 9 * " "
