@@ -76,7 +76,7 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/speed.py $(MORE)
 
-# The studies behind docs/results: about an hour on two cores. Stop and go on as you like.
+# The studies behind docs/results: about two hours on two cores. Stop and go on as you like.
 STUDIES ?= paper_stepsizes collision rooms_penalty cures rooms high_variance_rooms
 results: $(STAMP)
 	for study in $(STUDIES); do \

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.learners import algorithm
 from steadytd.report.live import live
 from steadytd.studies.analysis.tables import short
 
@@ -183,38 +184,81 @@ def test_the_page_on_the_certificate_is_made_from_its_counts() -> None:
     made = script("certificate_right")
     found = json.loads((DOCS / "results" / "certificate.json").read_text())
     assert (DOCS / "results" / "certificate.md").read_text() == made.page(found)
-    assert found["steps"] == made.STEPS and set(made.SINGLE) < set(found["problems"])
+    assert {*made.SINGLE, *made.ROOMS, "collision", "unstable_mdp"} == set(found["problems"])
     for kind in found["problems"].values():
-        assert sum(kind["chosen"].values()) == kind["instances"] >= kind["close"]
-        assert all(agree <= every for agree, every in kind["right"].values())
+        assert made.FEWEST <= min(kind["steps"]) <= max(kind["steps"]) <= made.MOST
+        for choice in kind["choices"].values():
+            assert sum(choice["chosen"].values()) == kind["instances"] >= choice["close"]
+        for cases in kind["right"].values():
+            assert all(agree <= every for agree, every in cases.values())
+            by_step = [cases.get(made.BY_STEP.format(a), [0, 0]) for a in (*made.ALPHAS, None)]
+            assert made.added(by_step) == cases.get("unknown", [0, 0])
 
 
 def test_what_the_certificate_said_is_held_against_the_run() -> None:
     made = script("certificate_right")
-    said = {"run": "a:alpha=1", "stable": True, "bounded": True, "predicted": 2.0, "long": True}
-    unstable = {**said, "run": "b:alpha=1", "stable": False}
+    said = {"learner": "a", "alpha": 1.0, "run": "a:alpha=1", "stable": True, "bounded": True,
+            "predicted": 2.0, "long": True, "forgets": None, "learns": False}  # fmt: skip
+    unstable = {**said, "learner": "b", "run": "b:alpha=1", "stable": False}
     unbounded = {**said, "bounded": False}
-    errors = ((said, 2.4, True), (said, 2.6, False), (said, 1.5, False), (said, np.inf, False),
-              (unstable, 11.0, True), (unstable, 9.0, False), (unstable, np.inf, True),
-              (unbounded, 11.0, True), (unbounded, 2.0, False))  # fmt: skip
-    for row, error, right in errors:
-        assert made.agrees({**row, "error": error}, 10.0) == right
+    learned = {**said, "bounded": None, "learns": True}
+    errors = (("bounded", said, 2.4, True), ("bounded", said, 2.6, False),
+              ("bounded", said, 1.5, False), ("bounded", said, np.inf, False),
+              ("unstable", unstable, 11.0, True), ("unstable", unstable, 9.0, False),
+              ("unstable", unstable, np.inf, True), ("unbounded", unbounded, 11.0, True),
+              ("unbounded", unbounded, 2.0, False), ("learned", learned, 2.4, True),
+              ("learned_unstable", {**learned, "stable": False}, 9.0, False))  # fmt: skip
+    for case, row, error, right in errors:
+        assert made.verdicts({**row, "error": error}, 10.0) == {case: right}
+    for forgets, closer, case in ((True, True, "forgets"), (False, True, "strays")):
+        row = {**unbounded, "error": 2.0, "forgets": forgets, "closer": closer}
+        found = made.verdicts(row, 10.0)
+        assert found[case] is (forgets == closer)
+        assert ("unbounded" in found) is not forgets  # of runs that settle no error is said
     rows = [{**said, "error": 2.4}, {**unstable, "error": 9.0}, {**said, "error": 9, "long": False}]
-    found = made.counts([{"zero": 10.0, "rows": rows, "choice": "a:alpha=1", "error": 2.9}])
-    assert found["right"]["bounded"] == [1, 1] and found["right"]["unstable"] == [0, 1]
-    assert found["short"] == 1 and found["close"] == 1 and found["wrong"]["unstable"] == {"b": 1}
+    rows[2]["alpha"] = 0.5
+    both = {"choice": ["a:alpha=1", 2.9], "of all cures": ["b:alpha=1", 3.1]}
+    found = made.counts([{"zero": 10.0, "steps": 7, "rows": rows, "choices": both}])
+    assert found["right"] == {"a": {"bounded": [1, 1]}, "b": {"unstable": [0, 1]}}
+    assert (found["short"], found["best"], found["steps"]) == (1, 2.4, [7, 7])
+    assert found["choices"]["choice"]["close"] == 1
+    assert found["choices"]["of all cures"]["beaten_by"] == {"a": 1}
+    assert found["learners"]["a"] == {"alpha": 1.0, "error": 2.4, "close": 1}
 
 
 def test_what_is_said_beforehand_is_that_of_the_certificate() -> None:
     """TD is unstable on the three states, with any step size; so is what overshoots."""
     made, c = script("certificate_right"), st.certify("three_state")
-    rows = {row["run"]: row for row in made.rows_of(c, made.STEPS)}
+    rows = {row["run"]: row for row in made.rows_of(c, made.FEWEST)}
     assert not any(rows[f"td:alpha={a:g}"]["stable"] for a in made.ALPHAS)
     best = next(row for run, row in rows.items() if run.startswith("perturbed_td:alpha=0.01,"))
     square = c.mean_square("perturbed_td", eta=c.best_eta)
     assert square is not None and best["stable"] and best["bounded"] and best["long"]
     error = c.error(c.fixed_point("perturbed_td", eta=c.best_eta))
     assert best["predicted"] == pytest.approx(np.hypot(error, square.spread(0.01)))
+    assert {row["learner"] for row in rows.values() if row["learns"]} == {
+        "autostep", "swift_td", "tidbd", "wis_td",
+    }  # fmt: skip
+    assert rows["etd:alpha=0.01"]["forgets"] is True  # its trace has infinite variance
+
+
+def test_most_learners_get_ten_time_constants_at_the_middle_step_size() -> None:
+    made, c = script("certificate_right"), st.certify("nonmonotone")
+    steps = made.steps_of(c, (1, 10**9))
+    rates = [made.rate(c, c.resolved(row["learner"], **row["params"])) for row in c.learners
+             if "alpha" in algorithm(row["learner"]).all_params]  # fmt: skip
+    long = np.array(rates) * 0.01 * steps >= 10.0
+    assert 0.7 <= long.mean() <= 0.8
+    assert made.steps_of(c, (10, 20)) == 20
+
+
+def test_a_target_policy_of_rooms_is_a_problem() -> None:
+    made = script("certificate_right")
+    rooms, alone = st.problem("rooms"), made.instances_of("rooms")
+    assert len(alone) == rooms.n_policies == 8
+    for k, p in enumerate(alone.values()):
+        np.testing.assert_array_equal(p.v_pi, rooms.v_pi[k])
+        np.testing.assert_array_equal(p.error_weights(), rooms.error_weights(k))
 
 
 def test_the_runs_of_the_study_of_cures_are_long_enough() -> None:
