@@ -68,17 +68,9 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     expectation=expectation,
 )
 def ctdc(
-    reward: float,
-    rho: float,
-    gamma_next: float,
-    w_x: float,
-    w_x_next: float,
-    h_x: float,
-    omega: float,
-    alpha: float,
-    ratio: float,
-    center: float,
-) -> tuple[tuple[float, float], float, float]:
+    reward: float, rho: float, gamma_next: float, w_x: float, w_x_next: float, h_x: float,
+    omega: float, alpha: float, ratio: float, center: float,
+) -> tuple[tuple[float, float], float, float]:  # fmt: skip
     """The multiples of (x, x') to add to w and of x to add to h, and what to add to ω."""
     error = rho * (reward + gamma_next * w_x_next - w_x) - omega
     w = alpha * error, -alpha * gamma_next * rho * h_x
