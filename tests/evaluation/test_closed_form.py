@@ -51,7 +51,7 @@ UNKNOWN = ["vtrace:lam=0.5", "tree_backup:lam=0.5", "abtd:zeta=0.4", "perturbed_
            "perturbed_etd:beta=0.5,eta=0.3", "cop_td", "discounted_cop_td", "gem_etd", "rotd",
            "tdc_as_published", "ridge_td:ridge=0.3", "nstep_td:n=3", "target_td:ridge=0.2",
            "target_td:copy=hard", "truncated_etd:n=2", "per_etd:b=3", "swift_td",
-           "tidbd", "autostep", "wis_td:eta=0.1"]  # fmt: skip
+           "tidbd", "autostep", "wis_td:eta=0.1", "ctdc"]  # fmt: skip
 
 
 def made(text: str) -> Learner:

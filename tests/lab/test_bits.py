@@ -50,7 +50,7 @@ def browser() -> Browser:
 @pytest.mark.parametrize("lam", [0.0, 0.5])
 def test_weights_and_errors_equal_the_engines(browser: Browser, name: str, lam: float) -> None:
     problem, several = st.problem(name), learners(lam)
-    assert len(several) == ((36 if everything() else 24) if lam == 0.0 else 24)
+    assert len(several) == ((37 if everything() else 25) if lam == 0.0 else 24)
     r = st.run(problem, several, steps=STEPS, seeds=[SEED], points=5)
     weights, errors = browser.run(problem, several, SEED, POINTS)
     for i, one in enumerate(several):

@@ -24,6 +24,7 @@ from tests.support.realised import KINDS, drawn
 
 PHI = np.array([[1.0, 0.3], [1.0, -0.8], [1.0, 1.1]])
 SCALES = (1e5, 1e-6, 1e-8, 1e8, 1e-16)
+OPEN = ("ctdc",)  # a line of fixed points, since the features span constants; of least norm is one
 
 
 def three_states(Phi: Floats = PHI) -> st.Problem:
@@ -58,7 +59,8 @@ def test_one_feature_in_other_units(s: float) -> None:
     assert [x["learner"] for x in b["learners"]] == [x["learner"] for x in a["learners"]]
     for x, y in zip(a["learners"], b["learners"], strict=True):
         assert (y["learner"], y["stable"]) == (x["learner"], x["stable"])
-        assert y["error"] == pytest.approx(x["error"], rel=1e-6), x["learner"]
+        if x["learner"] not in OPEN:
+            assert y["error"] == pytest.approx(x["error"], rel=1e-6), x["learner"]
     w, v = (c.fixed_point("perturbed_td", eta=0.1) for c in (one, other))
     assert v * [1.0, s] == pytest.approx(w, rel=1e-9)
 
@@ -197,6 +199,8 @@ def test_every_law_has_its_fixed_point_in_other_units() -> None:
         assert law in names()
         learner = c.resolved(law, **row["params"])
         w, v = dynamics.fixed_point(one, learner), dynamics.fixed_point(other, learner)
+        if law in OPEN:
+            continue
         assert v * [1e-7, 1e6] == pytest.approx(w, rel=1e-6), law
         assert e.error(v) == pytest.approx(row["error"], rel=1e-6)
 

@@ -91,7 +91,7 @@ class Faults(InputError):  # noqa: N818 (what it holds are errors)
 
     def add(self, text: str) -> None:
         """Keep a fault of the input as a whole."""
-        self.found.append(InputError(f"{self.args[0]}: {text}"))
+        self.found.append(InputError(f"{self.args[0]}: {text.removesuffix('.')}."))
 
     def check(self) -> None:
         """Raise what was found, if anything was."""
