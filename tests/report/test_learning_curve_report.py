@@ -35,7 +35,9 @@ def test_the_picture_has_the_numbers_of_the_curve(tmp_path: Path) -> None:
     limit = {row["mean"] for row in rows if row["learner"] == "error of its fixed point"}
     assert limit == {curve.limit}
     end = f"error {curve.error[-1]:.4g}, bias {curve.bias[-1]:.4g}, spread {curve.spread[-1]:.4g}."
-    assert str(curve) == f"{CURVE}: {curve.text}. After 300 steps: {end}"
+    assert str(curve) == f"{CURVE}: {curve.text}" and curve.text.endswith(
+        f" After 300 steps: {end}"
+    )
     assert curve.text in unescape(curve.report(tmp_path / "curve.html").read_text())
     curve.to_csv(tmp_path / "curve.csv")
     assert (tmp_path / "curve.csv").read_text().startswith("step,error,spread,bias,stderr\n0,")

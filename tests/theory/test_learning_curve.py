@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
-from steadytd.base.numbers import number
+from steadytd.base.numbers import about, number
 from steadytd.mdp.problem import ARRAYS
 from steadytd.theory.exact import exact_error
 from steadytd.theory.histories import Chain
@@ -221,13 +221,13 @@ def test_the_sentence_is_true(seed: int) -> None:
     assert curve.limit == pytest.approx(limit)
     reached = curve.reaches()
     if reached is None:
-        assert f"that of the fixed point is {number(limit)}" in curve.text
+        assert f"still more than 10 % above its fixed point's, {number(limit)}." in curve.text
         assert curve.error[-1] > 1.1 * limit
     elif reached == 0:
         assert "begins and stays" in curve.text
         assert max(curve.error) <= 1.1 * limit
     else:
-        assert f"after about {reached:,} step" in curve.text
+        assert f"after {about(reached, 'step')}." in curve.text
         at = c.learning_curve(learner, steps=reached)
         before = c.learning_curve(learner, steps=max(int(reached / 1.06), 1))
         assert at.error[-1] <= 1.1 * limit
@@ -263,7 +263,7 @@ def test_no_step_size_does_better_than_the_best(name: str, text: str, steps: int
 def test_without_a_stable_fixed_point_there_is_no_limit() -> None:
     curve = st.certify("three_state").learning_curve("td:alpha=0.01", steps=10)
     assert curve.limit is None and curve.reaches() is None
-    assert curve.text.endswith("after 10 steps; no stable fixed point is known")
+    assert curve.text.startswith("no stable fixed point is known. After 10 steps: error ")
 
 
 def test_memories_that_fade_are_told_apart_to_many_digits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,8 @@ def test_what_does_not_close_is_estimated_and_says_so(text: str) -> None:
     """
     p = st.problem("three_state")
     curve = st.certify(p).learning_curve(text, steps=60)
-    end = f"(estimated from 200 runs, standard error {number(curve.stderr[-1], 2)} at the end)"
+    stderr = number(curve.stderr[-1], 2)
+    end = f"Estimated from 200 runs; the last error's standard error is {stderr}."
     assert curve.runs == 200 and curve.text.endswith(end)
     np.testing.assert_allclose(curve.error**2, curve.bias**2 + curve.spread**2)
     runs = st.run(p, text, steps=60, seeds=range(1_000, 2_000))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.files import output_directory, write_whole
-from steadytd.base.numbers import count, number
 from steadytd.report.figures import (
     LEAST,
     Axis,
@@ -31,12 +30,8 @@ LIMIT = "error of its fixed point"
 
 
 def parts(curve: LearningCurve) -> list[Line]:
-    """The curve in two sentences."""
-    text, steps = f"{curve.text}.", count(int(curve.step[-1]), "step")
-    if np.isfinite(curve.error[-1]):
-        end = (f"{k} {number(float(getattr(curve, k)[-1]))}" for k in ("error", "bias", "spread"))
-        text += f" After {steps}: {', '.join(end)}."
-    return [Line(text, head=str(curve.learner))]
+    """The curve in words."""
+    return [Line(curve.text, head=str(curve.learner))]
 
 
 def learning_curve_chart(curve: LearningCurve) -> Any:

@@ -32,7 +32,7 @@ from scipy.sparse import coo_array, csr_array
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
-from steadytd.base.numbers import count, number, whole
+from steadytd.base.numbers import about, count, number, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.active import make_block
 from steadytd.engine.learner import Learner
@@ -119,29 +119,36 @@ class LearningCurve(Displayable):
 
     @property
     def text(self) -> str:
-        """The curve in one sentence."""
-        if not self.runs:
-            return self._verdict
-        beside = f"standard error {number(float(self.stderr[-1]), 2)} at the end"
-        return f"{self._verdict} (estimated from {self.runs} runs, {beside})"
+        """The curve in two sentences: when it is near its limit, and where it ends."""
+        found = f"{self._verdict}."
+        if np.isfinite(self.error[-1]):
+            end = (
+                f"{k} {number(float(getattr(self, k)[-1]))}" for k in ("error", "bias", "spread")
+            )
+            found += f" After {count(int(self.step[-1]), 'step')}: {', '.join(end)}."
+        if self.runs:
+            stderr = number(float(self.stderr[-1]), 2)
+            found += (
+                f" Estimated from {self.runs} runs; the last error's standard error is {stderr}."
+            )
+        return found
 
     @property
     def _verdict(self) -> str:
-        steps, end = count(int(self.step[-1]), "step"), float(self.error[-1])
-        if not np.isfinite(end):
+        if not np.isfinite(self.error[-1]):
+            steps = count(int(self.step[-1]), "step")
             return f"the error grows beyond all numbers within {steps}"
         if self.limit is None:
-            return f"error {number(end)} after {steps}; no stable fixed point is known"
+            return "no stable fixed point is known"
         reached = self.reaches()
-        if reached is None:
-            limit = number(self.limit)
-            return f"error {number(end)} after {steps}; that of the fixed point is {limit}"
         if reached == 0:
             return "the error begins and stays at most 10 % above its fixed point's"
-        level = "10 % above its fixed point's"
+        level = f"10 % above its fixed point's, {number(self.limit)},"
         if self.limit <= 1e-9 * float(self.error[0]):
             level = "a tenth of the first"
-        return f"the error falls to {level} after about {count(reached, 'step')}"
+        if reached is None:
+            return f"the error is still more than {level.removesuffix(',')}"
+        return f"the error falls to {level} after {about(reached, 'step')}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it for JSON; numbers that are not finite are null."""
