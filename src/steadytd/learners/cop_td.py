@@ -55,8 +55,8 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """u's linear system with m settled; w's with u and m settled."""
     m.require_everywhere("cop_td")
     ratio, beta, n = values["ratio"], values["beta"], len(m.d)
-    centred = m.Phi - m.d @ m.Phi
-    arriving = (1 - beta) * np.linalg.solve(np.eye(n) - beta * m.P_pi.T, m.P_pi.T * m.d)
+    centred, flow = m.Phi - m.d @ m.Phi, m.P_pi.T
+    arriving = (1 - beta) * np.linalg.solve(np.eye(n) - beta * flow, flow * m.d)
     change = arriving - np.diag(m.d)  # takes c to d (E[F | s] - c(s))
     M_u = -centred.T @ change @ centred
     g_u = centred.T @ change @ np.ones(n)
