@@ -31,7 +31,8 @@ def answer(address: str, **headers: str) -> tuple[int, str]:
         with urllib.request.urlopen(request, timeout=10) as found:
             return found.status, found.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+        with error:
+            return error.code, error.read().decode()
 
 
 def test_only_the_address_with_the_token_answers(server: LabServer) -> None:
